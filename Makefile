@@ -1,0 +1,76 @@
+# make demo   Drawbridge in this terminal: no token, no network, nothing to install
+# make test   everything that must hold before a commit; brings what it needs on Debian
+#
+# The other targets are parts of these two, or take longer than a commit should wait.
+
+GO   ?= go
+TOOL := $(GO) tool -modfile=tools/go.mod
+
+# The linter and the race detector both like to take all memory of a small machine; the tests' own limit lets a hanging
+# test say where it hangs before whoever waits loses patience.
+TEST_TIMEOUT ?= 7m
+FUZZ_TIME    ?= 10s
+BENCH        ?= .
+BENCH_TIME   ?= 1s
+
+.PHONY: demo test need fmt fmt-check lint vet build race cover bench fuzz clean
+.NOTPARALLEL:
+
+demo:
+	$(GO) run ./cmd/drawbridge demo
+
+test: need fmt-check build lint vet race
+
+# What the tests need beside Go and git: Redis, which they start themselves, and a C compiler for the race detector.
+need:
+	@tools/need redis-server cc
+
+fmt:
+	$(TOOL) gofumpt -w .
+
+fmt-check:
+	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
+
+lint:
+	$(TOOL) golangci-lint run ./...
+
+vet:
+	$(GO) vet ./...
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+
+# Stripped and without paths of the machine that built it.
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/drawbridge ./cmd/drawbridge
+
+race:
+	$(GO) test -race -timeout=$(TEST_TIMEOUT) ./...
+
+cover: need
+	@mkdir -p bin
+	$(GO) test -timeout=$(TEST_TIMEOUT) -coverpkg=./... -coverprofile=bin/cover.out ./...
+	$(GO) tool cover -func=bin/cover.out | tail -1
+	$(GO) tool cover -html=bin/cover.out -o bin/cover.html
+
+# One package at a time, so that they do not measure each other. Lines of packages without benchmarks are left out.
+bench: need build
+	@wc -c bin/drawbridge | awk '{ printf "stripped binary: %.1f MB\n", $$1 / 1e6 }'
+	@{ $(GO) test -p=1 -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCH_TIME) -benchmem ./... 2>&1; echo "exit $$?"; } | awk ' \
+		/^exit [0-9]+$$/            { code = $$2; next } \
+		/^pkg: /                    { pkg = $$2; next } \
+		/^(goos|goarch|cpu|PASS|ok|\?)/ { next } \
+		/^Benchmark/ && pkg != shown { print "\n" pkg; shown = pkg } \
+		                            { print; fflush() } \
+		END                         { exit code }'
+
+# Each fuzz target for FUZZ_TIME; what it finds lands in the package's testdata/fuzz and fails every later test run.
+fuzz:
+	@set -e; for pkg in $$($(GO) list ./...); do \
+		for name in $$($(GO) test -list='^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "$$pkg $$name"; \
+			$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZ_TIME) $$pkg; \
+		done; \
+	done
+
+clean:
+	rm -rf bin
