@@ -47,6 +47,7 @@ type Record struct {
 	Chat        string `json:"chat"`
 	Project     string `json:"project,omitempty"`
 	Session     string `json:"session,omitempty"` // ours, not the runtime's token
+	Run         string `json:"run,omitempty"`     // what the limit of open approvals counts: a turn, or background work
 	Turn        string `json:"turn,omitempty"`
 	Runtime     string `json:"runtime,omitempty"`
 	// Prompted is who wrote the prompt of the turn: the Telegram user id as a string, or a task's id.
@@ -63,16 +64,19 @@ type Record struct {
 	Deadline time.Time `json:"deadline"`
 	State    State     `json:"state"`
 	Resolved time.Time `json:"resolved,omitzero"`
-	// Decision is set with State Handed: what the host has told the runtime.
+	// Decision is set with State Handed: what the host has told the runtime. It is the one under DecisionKey, or a denial
+	// of the host's own where the policy has become stricter meanwhile.
 	Decision *Decision `json:"decision,omitempty"`
 }
 
 // State is how the asking host sees its approval.
 type State string
 
-// The states of a Record. Open is the only one that can be left, and only once.
+// The states of a Record. Open leads to any other, Closing to any but Open; the others are final. Only Open can be decided
+// by a person.
 const (
 	Open      State = "open"
+	Closing   State = "closing"   // the deadline has come; a decision that was made before stands, none can be made any more
 	Handed    State = "handed"    // the runtime was told the decision
 	Withdrawn State = "withdrawn" // the agent took the question back, or its turn ended
 	Expired   State = "expired"   // the deadline passed with nobody deciding
@@ -96,6 +100,9 @@ type Decision struct {
 	At      time.Time           `json:"at"`
 	// Token names the tap, so that a tap that is delivered twice recognises its own decision.
 	Token string `json:"token,omitempty"`
+	// Gone is when it was found that the host died before it took an allowing decision: nothing ran. It is the only field
+	// that is added later, and only by Sweep.
+	Gone time.Time `json:"gone,omitzero"`
 }
 
 // Grant is "do not ask for this again". Exactly one of Prefix, Command, Paths and Tool is set.
@@ -105,7 +112,7 @@ type Grant struct {
 	Scope   string   `json:"scope,omitempty"`   // "session" or "project"; empty while it is only offered
 	Session string   `json:"session,omitempty"` // for the scope session: ours, not the runtime's token
 	Project string   `json:"project,omitempty"` // for the scope project
-	Folder  string   `json:"folder,omitempty"`  // commands are granted for one folder only
+	Folder  string   `json:"folder,omitempty"`  // commands and files are granted for one folder only
 	Prefix  string   `json:"prefix,omitempty"`
 	Command string   `json:"command,omitempty"` // the exact whole command
 	Paths   []string `json:"paths,omitempty"`   // exact files
@@ -131,6 +138,15 @@ type Beat struct {
 	At          time.Time `json:"at"` // the store's clock
 }
 
+// Actions returns the buttons of r: those that it was published with, or the usual ones of its kind if an older host
+// published it without any.
+func (r Record) Actions() []runner.Action {
+	if len(r.Question.Actions) > 0 {
+		return r.Question.Actions
+	}
+	return runner.UsualActions(r.Question.Kind)
+}
+
 // Keys and indexes. See docs/store.md for who may write which.
 
 // AskKey is where a host keeps an approval.
@@ -151,6 +167,18 @@ func BeatKey(host string) string { return "from:" + host + ":beat" }
 // HostsIndex is the directory of hosts: their names by the time of the last beat. It is the only key that every host may
 // write; it grants nothing, the beats do.
 const HostsIndex = "hosts"
+
+// ResolvedIndex holds a host's approvals that have left Open by when they did, until they are forgotten.
+func ResolvedIndex(host string) string { return "from:" + host + ":asked" }
+
+// DecisionsIndex holds the ids of decided approvals by when they were, until they are forgotten. Gateways write it.
+const DecisionsIndex = "g:decisions"
+
+// AuditIndex holds the audit lines of gateways as members, by time. Hosts have HostAuditIndex.
+const AuditIndex = "g:audit"
+
+// HostAuditIndex holds the audit lines of a host.
+func HostAuditIndex(host string) string { return "from:" + host + ":audit" }
 
 // DecidedTopic carries the ids of decided approvals to a host.
 func DecidedTopic(host string) string { return "to:" + host + ":decided" }
