@@ -14,7 +14,7 @@ import (
 // call is one request to the Bot API while it is carried out.
 type call struct {
 	s      *Server
-	ctx    context.Context //nolint:containedctx // lives as long as the request it belongs to
+	ctx    context.Context
 	params params
 	// now is the server's clock when the call began to be carried out.
 	now time.Time
@@ -45,6 +45,19 @@ func (s *Server) apiMethods() map[string]method {
 		"getmycommands":          (*call).getMyCommands,
 		"deletemycommands":       (*call).deleteMyCommands,
 		"getfile":                (*call).getFile,
+		"setmessagereaction":     (*call).setMessageReaction,
+		"forwardmessage":         (*call).forwardMessage,
+		"copymessage":            (*call).copyMessage,
+		"getchat":                (*call).getChat,
+		"getchatmember":          (*call).getChatMember,
+		"getchatadministrators":  (*call).getChatAdministrators,
+		"leavechat":              (*call).leaveChat,
+		"pinchatmessage":         (*call).pinChatMessage,
+		"unpinchatmessage":       (*call).unpinChatMessage,
+		"createforumtopic":       (*call).createForumTopic,
+		"editforumtopic":         (*call).editForumTopic,
+		"closeforumtopic":        (*call).closeForumTopic,
+		"deleteforumtopic":       (*call).deleteForumTopic,
 	}
 }
 

@@ -27,6 +27,8 @@ type message struct {
 	silent   bool
 	deleted  bool
 	service  *service
+	// reactions by the id of whoever set them
+	reactions map[int64][]reaction
 }
 
 // media is a file that a message carries.
@@ -57,13 +59,14 @@ func (s *Server) add(m *message) *message {
 	return m
 }
 
-// changed notes an edit.
+// edit notes an edit that was made. The caller holds mu.
 func (s *Server) edit(m *message) {
 	m.edited = s.clock()
 	m.edits++
 	s.note(event{Type: "edit", Chat: m.chat.id, Topic: m.topic, MessageID: m.id})
 }
 
+// remove deletes a message for everybody. The caller holds mu.
 func (s *Server) remove(m *message) {
 	m.deleted = true
 	s.note(event{Type: "delete", Chat: m.chat.id, Topic: m.topic, MessageID: m.id})

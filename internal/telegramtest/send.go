@@ -181,6 +181,9 @@ func (c *call) answerTo(m *message) error {
 		}
 	}
 	to := m.chat.message(r.MessageID)
+	if to != nil && m.topic == 0 {
+		m.topic = to.topic // an answer stands where the question does
+	}
 	if to == nil || to.topic != m.topic {
 		if r.Anyway {
 			return nil

@@ -54,8 +54,17 @@ func (s *Server) simHandler() http.Handler {
 	get("wait", s.simWait)
 	post("messages", s.simSend)
 	post("taps", s.simTap)
+	post("edits", s.simEdit)
+	post("stop-drafts", s.simStopDraft)
+	post("topics", s.simTopic)
+	post("members", s.simMember)
+	post("reactions", s.simReact)
+	post("blocks", s.simBlock)
+	post("migrations", s.simMigrate)
 	post("faults", s.simFault)
 	post("clock", s.simClock)
+	mux.HandleFunc("GET /sim/events", s.simEvents)
+	mux.HandleFunc("GET /sim/files/{id}", s.simFile)
 	return local(mux)
 }
 

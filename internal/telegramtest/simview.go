@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -54,6 +55,8 @@ type simMessage struct {
 	Deleted   bool          `json:"deleted,omitempty"`
 	Service   string        `json:"service,omitempty"`
 	Pinned    bool          `json:"pinned,omitempty"`
+	// Reactions are emoji by the id of whoever set them.
+	Reactions json.RawMessage `json:"reactions,omitempty"`
 }
 
 type simButton struct {
@@ -149,6 +152,7 @@ func (m *message) shown() simMessage {
 		MessageID: m.id, From: m.sender.ID, Date: m.date.Unix(), Topic: m.topic, Text: m.text,
 		Entities: append([]Entity{}, m.entities...), Buttons: [][]simButton{}, Album: m.album, Forward: m.forward,
 		Edits: m.edits, Silent: m.silent, Deleted: m.deleted, Pinned: slices.Contains(m.chat.pinned, m.id),
+		Reactions: m.shownReactions(),
 	}
 	if !m.edited.IsZero() {
 		v.EditedAt = m.edited.Unix()
