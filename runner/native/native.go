@@ -1,0 +1,158 @@
+// Package native is a runtime without a program of somebody else's: an agent loop over any OpenAI-compatible
+// chat-completions endpoint, with its own tools.
+//
+// It guarantees that each tool call goes through the session's gate before anything of it happens, that exactly what was
+// shown is what is run or written, that file tools stay in the workspace (os.Root), that an interrupted turn leaves no
+// process behind, and that the conversation is on disk before the model sees an answer to it, so that a session resumes
+// after a kill at any moment and nothing of it is done twice.
+//
+// It does not contain what a command does: there is no sandbox here, so a shell command is terminal whatever it says.
+// A program that leaves its process group outlives an interrupt.
+package native
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"drawbridge/internal/chatapi"
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// Config is what a Runtime is made from. Name, BaseURL, Model, Data and Logger are required.
+type Config struct {
+	Name    string // as people type it: "native", "native:glm"
+	BaseURL string // of the endpoint, up to and without "/chat/completions"
+	Key     chatapi.Key
+	Model   string
+	// Data is a folder of this runtime alone, absolute: conversations, and the home folder of commands.
+	Data string
+	// Window is the model's context window in tokens; 128,000 when 0. Compaction goes by it.
+	Window int64
+	// MaxSteps is how many answers of the model a turn takes at most; 200 when 0.
+	MaxSteps int
+	// ShellTimeout is how long a command may run when the model does not say; 2 minutes when 0.
+	ShellTimeout time.Duration
+	// Env is given to commands beside what process.Environment makes.
+	Env map[string]string
+	// SendReasoning sends the model's reasoning of the running turn back to it, which some models with tools require.
+	SendReasoning bool
+	// API tunes the client; its BaseURL and Key are set from here.
+	API    chatapi.Config
+	Logger *slog.Logger
+}
+
+const (
+	defaultWindow       = 128_000
+	defaultMaxSteps     = 200
+	defaultShellTimeout = 2 * time.Minute
+	// probeTimeout bounds Probe: people wait for it.
+	probeTimeout = 3 * time.Second
+)
+
+// Runtime runs sessions with one model of one endpoint. It is safe for concurrent use.
+type Runtime struct {
+	config Config
+	api    *chatapi.Client
+	shell  string // the shell that commands are run with
+}
+
+var _ runner.Runtime = (*Runtime)(nil)
+
+// New makes a Runtime. The error says which field is wrong; whether the endpoint answers is for Probe to find out.
+func New(c Config) (*Runtime, error) {
+	switch {
+	case c.Name == "" || c.Model == "" || c.Logger == nil:
+		return nil, errors.New("native: name, model and logger are required")
+	case !filepath.IsAbs(c.Data):
+		return nil, fmt.Errorf("native: data folder %q is not absolute", c.Data)
+	}
+	if c.Window <= 0 {
+		c.Window = defaultWindow
+	}
+	if c.MaxSteps <= 0 {
+		c.MaxSteps = defaultMaxSteps
+	}
+	if c.ShellTimeout <= 0 {
+		c.ShellTimeout = defaultShellTimeout
+	}
+	api := c.API
+	api.BaseURL, api.Key = c.BaseURL, c.Key
+	client, err := chatapi.New(api)
+	if err != nil {
+		return nil, fmt.Errorf("native: %w", err)
+	}
+	r := &Runtime{config: c, api: client, shell: "sh"}
+	if _, err := exec.LookPath("bash"); err == nil {
+		r.shell = "bash" // models write for it
+	}
+	return r, nil
+}
+
+// Name is the configured name.
+func (r *Runtime) Name() string { return r.config.Name }
+
+// Close closes connections that no session uses.
+func (r *Runtime) Close() { r.api.Close() }
+
+// Probe asks the endpoint for its models, once, for three seconds at most. An endpoint without such a list is ready:
+// what matters is that it answers and takes the key.
+func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
+	c := runner.Capability{
+		State: runner.Ready, Version: r.config.Model, Modes: make(map[policy.Mode]policy.Mode), Plan: true,
+		Why: map[string]string{
+			"questions": "This runtime's model has no tool to ask a question with; it asks in its answer.",
+			"steer":     "This runtime takes a prompt only between turns.",
+			"rewind":    "This runtime's conversations cannot be taken back.",
+		},
+	}
+	for _, m := range policy.Modes() {
+		c.Modes[m] = m
+	}
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	_, err := r.api.Models(limited)
+	if ctx.Err() != nil {
+		return runner.Capability{}, fmt.Errorf("native: probe: %w", context.Cause(ctx))
+	}
+	var e *chatapi.Error
+	if errors.As(err, &e) {
+		switch e.Kind {
+		case chatapi.Auth, chatapi.Quota, chatapi.Network, chatapi.Unavailable:
+			c.State, c.Problem = runner.Failed, e.Advice()
+		case chatapi.RateLimited, chatapi.NoModel, chatapi.TooLong, chatapi.Refused, chatapi.Cut, chatapi.BadResponse:
+		}
+	}
+	return c, nil
+}
+
+// Open begins a session, or resumes one from its file.
+func (r *Runtime) Open(ctx context.Context, o runner.Options) (runner.Session, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("native: open: %w", err)
+	}
+	root, err := os.OpenRoot(o.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("native: open: workspace: %w", err)
+	}
+	s := &session{runtime: r, options: o, root: root, logger: r.config.Logger}
+	if o.Resume != "" {
+		if s.conversation, err = resume(r.sessions(), o.Resume); err != nil {
+			_ = root.Close()
+			return nil, fmt.Errorf("native: open: %w", err)
+		}
+	}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+func (r *Runtime) sessions() string { return filepath.Join(r.config.Data, "sessions") }
+
+// home is the HOME of commands. It is not the user's, where credentials are.
+func (r *Runtime) home() string { return filepath.Join(r.config.Data, "home") }
