@@ -9,13 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"drawbridge/internal/store"
 	"drawbridge/internal/store/bolt"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, path string, o bolt.Options) *bolt.DB {
 	t.Helper()
