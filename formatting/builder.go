@@ -24,6 +24,7 @@ type Builder struct {
 type frame struct {
 	entity Entity
 	mute   bool
+	from   int // where it begins in bytes
 }
 
 // Len is the length of the text so far in UTF-16 units.
@@ -198,7 +199,7 @@ func (b *Builder) verbatim(e Entity, s string) {
 	}
 	for i := range b.open {
 		if f := &b.open[i]; !f.entity.quote() {
-			f.entity.Offset = b.units
+			f.entity.Offset, f.from = b.units, len(b.text)
 		}
 	}
 }
@@ -216,7 +217,7 @@ func (b *Builder) begin(e Entity) {
 		return !f.mute && (f.entity.Type == e.Type || f.entity.quote() && e.quote())
 	})
 	e.Offset = b.units
-	b.open = append(b.open, frame{e, mute})
+	b.open = append(b.open, frame{e, mute, len(b.text)})
 }
 
 func (b *Builder) end() {
@@ -228,7 +229,7 @@ func (b *Builder) end() {
 func (b *Builder) closeFrame(f frame) {
 	e := f.entity
 	e.Length = b.units - e.Offset
-	if !f.mute && e.Length > 0 {
+	if !f.mute && !Blank(string(b.text[f.from:])) {
 		b.entities = append(b.entities, e)
 	}
 }

@@ -61,7 +61,8 @@ type renderer struct {
 	defines bool   // there were definitions, which can change the text before them
 	number  int    // the number that the list at the start goes on with, 0 for its own
 	goOn    bool   // the fence at the start goes on with code that was written
-	fence   string // the line that opened it
+	fence   string // the line that opens it, to be put before the rest of the source
+	partial int    // the size of an unfinished block, in bytes, from which on its finished parts are taken off
 }
 
 // document renders a text that begins at the start of a top-level block. Unless it is the last part of a text, the last
@@ -72,21 +73,36 @@ func (r *renderer) document(source string, last bool) (open int) {
 	doc := markdown().Parse(text.NewReader(r.source), parser.WithContext(pc))
 	r.notes, _ = pc.Get(notesKey).(map[string]bool)
 	r.defines = r.defines || len(r.notes) > 0 || len(pc.References()) > 0
+	var stop ast.Node
+	if !last {
+		stop = r.unfinished(doc)
+	}
+	before := -1
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		start := r.lineStart(n.Pos())
 		empty := r.lead
 		if start > 0 {
-			empty = r.blankBefore(start)
+			empty = start != before && r.blankBefore(start)
 		}
-		if n.NextSibling() == nil && !last {
+		if n == stop {
 			r.lead = empty
 			return start + r.part(n, start)
 		}
 		r.separate(empty)
 		r.block(n)
-		r.number = 0
+		r.number, before = 0, start
 	}
 	return 0
+}
+
+// unfinished is the first of the blocks that more text could change: the last one and, since a table can come out of the
+// end of a paragraph, those that begin where it does.
+func (r *renderer) unfinished(doc ast.Node) ast.Node {
+	n := doc.LastChild()
+	for n != nil && n.PreviousSibling() != nil && r.lineStart(n.PreviousSibling().Pos()) >= r.lineStart(n.Pos()) {
+		n = n.PreviousSibling()
+	}
+	return n
 }
 
 // lineStart is the start of the line that holds a position.

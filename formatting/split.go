@@ -40,8 +40,8 @@ func clampLimit(limit int) int {
 type splitter struct {
 	text  string   // what has not been taken
 	at    int      // the offset of text in the units of the entities
-	carry []Entity // entities that began in what was taken and reach into text
-	next  []Entity // entities that begin in text
+	carry []Entity // entities that began before text or begin with it
+	next  []Entity // entities that begin within text
 	limit int
 }
 
@@ -49,7 +49,7 @@ type splitter struct {
 // follow, if the end of the message could still depend on what follows. A message with an empty text is one that no
 // reader would see.
 func (s *splitter) cut(last bool) (Message, bool) {
-	s.skipSpace()
+	s.skipSpace(last)
 	if s.text == "" {
 		return Message{}, false
 	}
@@ -63,12 +63,13 @@ func (s *splitter) cut(last bool) (Message, bool) {
 	return s.take(window, size), true
 }
 
-// skipSpace drops white space before the next message. Inside code it stays: there it is indentation. Afterwards carry
-// holds exactly the entities that began before the next message.
-func (s *splitter) skipSpace() {
-	if slices.ContainsFunc(s.carry, Entity.verbatim) {
+// skipSpace drops white space before the next message. Inside code it stays: there it is indentation. 
+func (s *splitter) skipSpace(last bool) {
+	s.begin()
+	if slices.ContainsFunc(s.carry, func(e Entity) bool { return e.verbatim() && !s.blankRest(e, last) }) {
 		return
 	}
+	s.carry = slices.DeleteFunc(s.carry, Entity.verbatim)
 	n := len(s.text) - len(strings.TrimLeft(s.text, " \t\n"))
 	for _, e := range s.next {
 		if e.Offset-s.at >= n {
@@ -80,12 +81,31 @@ func (s *splitter) skipSpace() {
 		}
 	}
 	s.text, s.at = s.text[n:], s.at+n
-	began := 0
-	for began < len(s.next) && s.next[began].Offset < s.at {
-		began++
-	}
-	s.carry, s.next = append(s.carry, s.next[:began]...), s.next[began:]
+	s.begin()
 	s.carry = slices.DeleteFunc(s.carry, func(e Entity) bool { return e.end() <= s.at })
+}
+
+// begin moves the entities that begin at or before the front of the text to carry.
+func (s *splitter) begin() {
+	n := 0
+	for n < len(s.next) && s.next[n].Offset <= s.at {
+		n++
+	}
+	s.carry, s.next = append(s.carry, s.next[:n]...), s.next[n:]
+}
+
+// blankRest reports whether what is left of an entity is white space only, and, unless last, cannot go on.
+func (s *splitter) blankRest(e Entity, last bool) bool {
+	at := s.at
+	for i := 0; at < e.end(); i, at = i+1, at+1 {
+		if i == len(s.text) {
+			return last
+		}
+		if c := s.text[i]; c != ' ' && c != '\t' && c != '\n' {
+			return false
+		}
+	}
+	return last || at-s.at < len(s.text)
 }
 
 // window is the longest front of the text that fits: its bytes and units, and whether that is all of it.

@@ -42,7 +42,7 @@ type Snapshot struct {
 // NewStream starts a stream. o.Stream is implied until Finish.
 func NewStream(o Options) *Stream {
 	s := &Stream{limit: clampLimit(o.Limit), seen: -1}
-	s.r.b = &s.b
+	s.r.b, s.r.partial = &s.b, partSize
 	return s
 }
 
@@ -104,10 +104,8 @@ func (s *Stream) freeze() {
 	source := s.open + s.lines.String()
 	s.lines.Reset()
 	s.open = source[s.r.document(source, false):]
-	if s.r.goOn {
-		s.open = s.r.fence + s.open
-	}
-	if Blank(s.open) {
+	s.open, s.r.fence = s.r.fence+s.open, ""
+	if strings.Trim(s.open, " \t\n") == "" {
 		s.r.lead = true
 		s.open = s.open[:min(len(s.open), strings.LastIndexByte(s.open, '\n')+1)]
 		s.open = s.open[max(0, len(s.open)-1):]
@@ -133,13 +131,13 @@ func (s *Stream) freeze() {
 	}
 }
 
-// partSize is the size of an unfinished list or fence, in bytes, from which on its finished parts are taken off.
+// partSize is the size of an unfinished list or fence, in bytes, from which on it is rendered in parts.
 const partSize = 2 << 10
 
 // part renders the finished parts of an unfinished block that begins at start, and returns the length of their source. It
 // leaves the source so that the rest, read by itself, is the rest of the block.
 func (r *renderer) part(n ast.Node, start int) int {
-	if len(r.source)-start < partSize {
+	if len(r.source)-start < r.partial || n.NextSibling() != nil {
 		return 0
 	}
 	if fence, ok := n.(*ast.FencedCodeBlock); ok {

@@ -1,6 +1,7 @@
 package formatting
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -81,7 +82,7 @@ func grid(rows [][]string, widths []int, alignments []extast.Alignment) string {
 // records shows each row as lines of "head: cell", the first of them bold. Empty cells are left out.
 func (r *renderer) records(n *extast.Table, rows [][]string) {
 	head := n.FirstChild()
-	if head.NextSibling() == nil {
+	if !slices.ContainsFunc(rows[1:], func(cells []string) bool { return strings.Join(cells, "") != "" }) {
 		r.record(head, nil, rows[0])
 		return
 	}
