@@ -9,12 +9,14 @@ local conflict, i = false, 2
 while i <= #ARGV do
   local op = ARGV[i]
   local key = op ~= 'publish' and KEYS[tonumber(ARGV[i + 1])]
-  if op == 'put' or op == 'del' then
+  if op == 'put' then
     if redis.call('HGET', key, 'r') == ARGV[1] then return { 2 } end
+  elseif op == 'del' then
+    redis.call('HGET', key, 'r') -- fails on an index
   elseif op == 'guard' then
     if (redis.call('HGET', key, 'r') or '') ~= ARGV[i + 2] then conflict = true end
   elseif op ~= 'publish' then
-    redis.call('ZRANGE', key, 0, 0)
+    redis.call('ZRANGE', key, 0, 0) -- fails on a document
   end
   i = i + width[op]
 end

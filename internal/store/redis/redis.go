@@ -14,6 +14,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -45,6 +46,9 @@ type Options struct {
 	Prefix string
 	// Logger gets warnings about the server's settings and lost connections; nil is silence.
 	Logger *slog.Logger
+	// Silence is how long the connection for hints may be silent before the server is asked for a sign of life; after
+	// twice that it counts as lost. 5 seconds if zero.
+	Silence time.Duration
 }
 
 // DB is a connection pool to one server. It implements store.DB.
@@ -82,6 +86,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		commit: goredis.NewScript(commitSource), read: goredis.NewScript(readSource),
 	}
 	db.sub = newSubscriber(client, o.Prefix, db.hub, log)
+	db.sub.silence = cmp.Or(o.Silence, 5*time.Second)
 	if err := check(ctx, client, log); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis: open: %w", err), db.Close())
 	}

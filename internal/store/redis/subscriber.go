@@ -18,9 +18,7 @@ import (
 
 const (
 	// confirmWait is how long Listen waits for the server to confirm.
-	confirmWait = 3 * time.Second
-	// quietWait is how long the connection may be silent before it is asked for a sign of life. It is lost after twice that.
-	quietWait    = 5 * time.Second
+	confirmWait  = 3 * time.Second
 	firstBackoff = 20 * time.Millisecond
 	maxBackoff   = time.Second
 )
@@ -28,10 +26,11 @@ const (
 // subscriber keeps one connection for all listeners of a DB and replaces it when it is lost. The loop that reads is
 // started by the first listener. mu is held during writes to the connection, and so at most for a dial.
 type subscriber struct {
-	client goredis.UniversalClient
-	prefix string
-	hub    *store.Hub
-	log    *slog.Logger
+	client  goredis.UniversalClient
+	prefix  string
+	hub     *store.Hub
+	log     *slog.Logger
+	silence time.Duration // Options.Silence
 
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
@@ -258,7 +257,7 @@ func (s *subscriber) disconnect(conn *goredis.PubSub) (missed bool) {
 func (s *subscriber) receive(conn *goredis.PubSub) (heard bool, err error) {
 	asked := false
 	for {
-		msg, err := conn.ReceiveTimeout(s.ctx, quietWait)
+		msg, err := conn.ReceiveTimeout(s.ctx, s.silence)
 		var timeout net.Error
 		switch {
 		case err == nil:
