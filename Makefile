@@ -6,8 +6,9 @@
 GO   ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
 
-# The linter and the race detector both like to take all memory of a small machine; the tests' own limit lets a hanging
-# test say where it hangs before whoever waits loses patience.
+# What lint, race, bench and fuzz look at; make race PKG=./policy/... while working on one room.
+PKG          ?= ./...
+# Lets a hanging test say where it hangs before whoever waits loses patience.
 TEST_TIMEOUT ?= 7m
 FUZZ_TIME    ?= 10s
 BENCH        ?= .
@@ -33,7 +34,7 @@ fmt-check:
 	if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
 
 lint:
-	$(TOOL) golangci-lint run ./...
+	$(TOOL) golangci-lint run $(PKG)
 
 vet:
 	$(GO) vet ./...
@@ -44,7 +45,7 @@ build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/drawbridge ./cmd/drawbridge
 
 race:
-	$(GO) test -race -timeout=$(TEST_TIMEOUT) ./...
+	$(GO) test -race -timeout=$(TEST_TIMEOUT) $(PKG)
 
 cover: need
 	@mkdir -p bin
@@ -55,7 +56,7 @@ cover: need
 # One package at a time, so that they do not measure each other. Lines of packages without benchmarks are left out.
 bench: need build
 	@wc -c bin/drawbridge | awk '{ printf "stripped binary: %.1f MB\n", $$1 / 1e6 }'
-	@{ $(GO) test -p=1 -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCH_TIME) -benchmem ./... 2>&1; echo "exit $$?"; } | awk ' \
+	@{ $(GO) test -p=1 -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCH_TIME) -benchmem $(PKG) 2>&1; echo "exit $$?"; } | awk ' \
 		/^exit [0-9]+$$/            { code = $$2; next } \
 		/^pkg: /                    { pkg = $$2; next } \
 		/^(goos|goarch|cpu|PASS|ok|\?)/ { next } \
@@ -65,7 +66,7 @@ bench: need build
 
 # Each fuzz target for FUZZ_TIME; what it finds lands in the package's testdata/fuzz and fails every later test run.
 fuzz:
-	@set -e; for pkg in $$($(GO) list ./...); do \
+	@set -e; for pkg in $$($(GO) list $(PKG)); do \
 		for name in $$($(GO) test -list='^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 			echo "$$pkg $$name"; \
 			$(GO) test -run='^$$' -fuzz="^$$name\$$" -fuzztime=$(FUZZ_TIME) $$pkg; \
