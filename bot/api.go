@@ -27,8 +27,8 @@ const (
 	callTimeout = 30 * time.Second
 	// fileTimeout bounds one call that carries a file of up to 50 MB.
 	fileTimeout = 3 * time.Minute
-	// maxAnswer bounds what is read of an answer: a hundred updates of a few hundred KB are more than Telegram sends.
-	maxAnswer = 64 << 20
+	// maxReply bounds what is read of an answer: a hundred updates of a few hundred KB are more than Telegram sends.
+	maxReply = 64 << 20
 	// maxDownload is Telegram's own limit for files that bots fetch.
 	maxDownload = 20 << 20
 )
@@ -132,7 +132,7 @@ func (d doer) Do(r *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if c.body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+	if c.body, err = io.ReadAll(io.LimitReader(resp.Body, maxReply)); err != nil {
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(c.body))
@@ -167,7 +167,7 @@ func (a *API) call(ctx context.Context, timeout time.Duration, method string, pa
 			MigrateTo  int64 `json:"migrate_to_chat_id"`
 		} `json:"parameters"`
 	}
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if err == nil {
 		err = json.Unmarshal(raw, &answer)
 	}

@@ -24,8 +24,8 @@ const (
 	readBatch = 64
 )
 
-// entry is one waiting update in memory.
-type entry struct {
+// inboxEntry is one waiting update in memory.
+type inboxEntry struct {
 	id     string
 	update *models.Update // nil if it can't be decoded
 	err    error          // why
@@ -44,16 +44,16 @@ type laneKey struct {
 	lane Lane
 }
 
-// line is what waits in one lane of one chat.
-type line struct {
-	queue []*entry
+// chatLine is what waits in one lane of one chat.
+type chatLine struct {
+	queue []*inboxEntry
 	busy  bool
 }
 
 // dispatcher is the state of one Run. One goroutine owns it.
 type dispatcher struct {
 	inbox *Inbox
-	lines map[laneKey]*line
+	lines map[laneKey]*chatLine
 	known map[string]struct{}
 	last  int64 // the highest score that was read
 	free  map[Lane]int
@@ -64,7 +64,7 @@ type dispatcher struct {
 // outcome is what a worker reports.
 type outcome struct {
 	key   laneKey
-	batch []*entry
+	batch []*inboxEntry
 	err   error
 }
 
@@ -76,7 +76,7 @@ func (i *Inbox) Run(ctx context.Context) error {
 		return fmt.Errorf("bot: inbox: %w", err)
 	}
 	d := &dispatcher{
-		inbox: i, lines: map[laneKey]*line{}, known: map[string]struct{}{}, last: math.MinInt64,
+		inbox: i, lines: map[laneKey]*chatLine{}, known: map[string]struct{}{}, last: math.MinInt64,
 		free: map[Lane]int{LaneControl: i.cfg.ControlWorkers, LaneOrdinary: i.cfg.Workers},
 		done: make(chan outcome, i.cfg.ControlWorkers+i.cfg.Workers),
 	}
@@ -160,7 +160,7 @@ func (d *dispatcher) scan(ctx context.Context, from int64) error {
 }
 
 func (d *dispatcher) add(item store.Item, doc store.Doc) {
-	e := &entry{id: item.Member, lane: LaneOrdinary, seen: time.Now(), token: rand.Text()}
+	e := &inboxEntry{id: item.Member, lane: LaneOrdinary, seen: time.Now(), token: rand.Text()}
 	raw, waits, err := waitingRaw(doc)
 	switch {
 	case err != nil:
@@ -178,7 +178,7 @@ func (d *dispatcher) add(item store.Item, doc store.Doc) {
 	key := laneKey{e.chat, e.lane}
 	l := d.lines[key]
 	if l == nil {
-		l = &line{}
+		l = &chatLine{}
 		d.lines[key] = l
 	}
 	l.queue = append(l.queue, e)
@@ -211,12 +211,12 @@ func (d *dispatcher) start(ctx context.Context) time.Duration {
 }
 
 // pick chooses what is handed over next, or says how long to wait for it. The queue is not empty.
-func (d *dispatcher) pick(lane Lane, l *line, now time.Time) (batch []*entry, wait time.Duration) {
+func (d *dispatcher) pick(lane Lane, l *chatLine, now time.Time) (batch []*inboxEntry, wait time.Duration) {
 	if lane == LaneControl {
 		wait = time.Hour
 		for _, e := range l.queue {
 			if !e.after.After(now) {
-				return []*entry{e}, 0
+				return []*inboxEntry{e}, 0
 			}
 			wait = min(wait, e.after.Sub(now))
 		}
@@ -226,7 +226,7 @@ func (d *dispatcher) pick(lane Lane, l *line, now time.Time) (batch []*entry, wa
 	if head.after.After(now) {
 		return nil, head.after.Sub(now)
 	}
-	batch = []*entry{head}
+	batch = []*inboxEntry{head}
 	if head.update == nil || !openEnded(head.update) {
 		return batch, 0
 	}
@@ -250,7 +250,7 @@ func (d *dispatcher) pick(lane Lane, l *line, now time.Time) (batch []*entry, wa
 }
 
 // deliver handles a batch, or sets it aside when there is no hope left.
-func (d *dispatcher) deliver(ctx context.Context, key laneKey, batch []*entry) error {
+func (d *dispatcher) deliver(ctx context.Context, key laneKey, batch []*inboxEntry) error {
 	i, head := d.inbox, batch[0]
 	ids := make([]string, len(batch))
 	d0 := &Delivery{Chat: key.chat, Person: head.person, Lane: key.lane, Prepared: head.ready}
@@ -296,14 +296,14 @@ func (d *dispatcher) settle(o outcome) {
 	}
 }
 
-func (d *dispatcher) forget(key laneKey, batch []*entry) {
+func (d *dispatcher) forget(key laneKey, batch []*inboxEntry) {
 	l := d.lines[key]
-	gone := map[*entry]bool{}
+	gone := map[*inboxEntry]bool{}
 	for _, e := range batch {
 		gone[e] = true
 		delete(d.known, e.id)
 	}
-	var rest []*entry
+	var rest []*inboxEntry
 	for _, e := range l.queue {
 		if !gone[e] {
 			rest = append(rest, e)
