@@ -67,7 +67,12 @@ func (s *Server) serveAPI(w http.ResponseWriter, r *http.Request) {
 		reply(w, &refusal{code: http.StatusUnauthorized, description: "Unauthorized"})
 		return
 	}
-	p, err := readParams(r, http.MaxBytesReader(w, r.Body, maxRequest))
+	in := http.MaxBytesReader(w, r.Body, maxRequest)
+	p, err := readParams(r, in)
+	if err == nil {
+		// What follows a multipart body has to be read before net/http notices that a client has gone.
+		_, err = io.Copy(io.Discard, in)
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):

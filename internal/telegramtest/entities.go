@@ -60,11 +60,8 @@ func entityKind(kind string) (k int, known bool) {
 	}
 }
 
-// hidden entities carry more than their text and are kept on blanks.
-func (e Entity) hidden() bool {
-	k, _ := entityKind(e.Type)
-	return k == continuous
-}
+// hidden entities carry more than their text shows and are kept on blanks.
+func (e Entity) hidden() bool { return e.kind() == continuous || e.kind() == pre }
 
 func (e Entity) kind() int { k, _ := entityKind(e.Type); return k }
 
@@ -279,12 +276,14 @@ func blank(u uint16) bool { return u == ' ' || u == '\n' }
 // shrink lets entities begin with something visible and removes those that cover blanks only.
 func shrink(units []uint16, entities []Entity) []Entity {
 	var out []Entity
+	holds := map[int]bool{} // offsets at which something begins that stays where it is
 	for _, e := range entities {
-		if !e.hidden() {
-			for e.Length > 0 && blank(units[e.Offset]) {
-				e.Offset++
-				e.Length--
-			}
+		holds[e.Offset] = holds[e.Offset] || e.hidden()
+	}
+	for _, e := range entities {
+		for e.Length > 0 && blank(units[e.Offset]) && !holds[e.Offset] {
+			e.Offset++
+			e.Length--
 		}
 		if e.Length > 0 {
 			out = append(out, e)

@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type world struct {
 	server *telegramtest.Server
 	url    string
 	http   *http.Client
+	ctx    context.Context
 }
 
 func newWorld(t *testing.T, cfg telegramtest.Config) *world {
@@ -46,7 +48,7 @@ func newWorld(t *testing.T, cfg telegramtest.Config) *world {
 		h.Client().CloseIdleConnections()
 		h.Close()
 	})
-	return &world{t: t, server: s, url: h.URL, http: h.Client()}
+	return &world{t: t, server: s, url: h.URL, http: h.Client(), ctx: t.Context()}
 }
 
 // started is a world without rate limits in which Ada has written to the bot.
@@ -180,7 +182,7 @@ func (w *world) do(method string, args fields) (answer, error) {
 	})
 	defer writing.Wait()
 	defer func() { _ = pr.Close() }()
-	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.url+"/bot"+w.server.Token()+"/"+method, pr)
+	req, err := http.NewRequestWithContext(w.ctx, http.MethodPost, w.url+"/bot"+w.server.Token()+"/"+method, pr)
 	if err != nil {
 		return answer{}, err
 	}
@@ -334,3 +336,21 @@ func tapRow(labels ...string) []fields {
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// until looks again after each change until ok is true.
+func (w *world) until(ok func() bool) {
+	w.t.Helper()
+	for !ok() {
+		if w.t.Context().Err() != nil {
+			w.t.Fatal("never came true")
+		}
+		runtime.Gosched()
+	}
+}
+
+// cancellable gives the world's next calls a context that the returned function ends.
+func (w *world) cancellable() context.CancelFunc {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	w.ctx = ctx
+	return cancel
+}

@@ -2,22 +2,33 @@ package telegramtest
 
 import "slices"
 
-// nested reports whether the sorted entities stand within or beside each other as Telegram allows it: no crossing,
-// nothing within code, code only within quotes, no kind of entity within its own kind.
+// nested reports whether the sorted entities stand within or beside each other as Telegram keeps them: no crossing,
+// nothing within code, code only within quotes, links and quotes not within links, nothing within a style, and no two
+// pieces of one style that touch.
 func nested(entities []Entity) bool {
 	var open []Entity
+	ends := map[string]int{}
 	for _, e := range entities {
 		for len(open) > 0 && e.Offset >= open[len(open)-1].end() {
 			open = open[:len(open)-1]
 		}
-		for i, outer := range open {
+		if len(open) > 0 && e.end() > open[len(open)-1].end() {
+			return false
+		}
+		for _, outer := range open {
 			switch {
-			case i == len(open)-1 && e.end() > outer.end(),
-				outer.kind() == pre,
+			case outer.kind() == pre, outer.kind() == style,
 				e.kind() == pre && outer.kind() != quote,
-				e.kind() == outer.kind() && (e.kind() != style || e.Type == outer.Type):
+				e.kind() == quote,
+				e.kind() == continuous && outer.kind() == continuous:
 				return false
 			}
+		}
+		if e.kind() == style {
+			if end, ok := ends[e.Type]; ok && end >= e.Offset {
+				return false
+			}
+			ends[e.Type] = e.end()
 		}
 		open = append(open, e)
 	}
@@ -25,7 +36,8 @@ func nested(entities []Entity) bool {
 }
 
 // repair sorts entities and cuts what Telegram would cut: of two links, codes or quotes that meet, the later one goes;
-// what crosses the border of a quote goes; styles are split at the borders of everything else and vanish within code.
+// what crosses the border of a quote goes; styles are split at the borders of everything else and where another style
+// begins, and vanish within code.
 func repair(entities []Entity) []Entity {
 	entities = slices.Clone(entities)
 	sortEntities(entities)
@@ -51,10 +63,11 @@ func repair(entities []Entity) []Entity {
 			return !apart && !within
 		})
 	})
-	out := slices.Concat(quotes, rest)
+	var merged []Entity
 	for _, kind := range []string{"bold", "italic", "underline", "strikethrough", "spoiler"} {
-		out = append(out, split(union(styles, kind), quotes, rest, styles)...)
+		merged = append(merged, union(styles, kind)...)
 	}
+	out := slices.Concat(quotes, rest, split(merged, quotes, rest))
 	sortEntities(out)
 	return out
 }
@@ -86,23 +99,25 @@ func union(styles []Entity, kind string) []Entity {
 	return out
 }
 
-// split cuts the pieces of one style at every border of the other entities, so that none crosses another, and drops
-// those that lie within code.
-func split(pieces, quotes, rest, styles []Entity) []Entity {
+// split cuts styles at every border of the other entities and wherever a style begins, so that none crosses another
+// entity, and drops the pieces that lie within code.
+func split(styles, quotes, rest []Entity) []Entity {
 	var borders []int
-	for _, e := range slices.Concat(quotes, rest, styles) {
+	for _, e := range slices.Concat(quotes, rest) {
 		borders = append(borders, e.Offset, e.end())
 	}
+	for _, e := range styles {
+		borders = append(borders, e.Offset)
+	}
 	slices.Sort(borders)
-	borders = slices.Compact(borders)
 	var out []Entity
-	for _, p := range pieces {
-		begin := p.Offset
-		for _, b := range append(slices.Clone(borders), p.end()) {
-			if b <= begin || b > p.end() {
+	for _, whole := range styles {
+		begin := whole.Offset
+		for _, b := range append(slices.Clone(borders), whole.end()) {
+			if b <= begin || b > whole.end() {
 				continue
 			}
-			part := Entity{Type: p.Type, Offset: begin, Length: b - begin}
+			part := Entity{Type: whole.Type, Offset: begin, Length: b - begin}
 			begin = b
 			if !slices.ContainsFunc(rest, func(e Entity) bool {
 				return e.kind() == pre && part.Offset < e.end() && e.Offset < part.end()

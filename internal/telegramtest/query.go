@@ -12,6 +12,7 @@ const maxAnswer = 200
 // query is a tap on a button until the bot has answered it.
 type query struct {
 	id       string
+	message  *message
 	at       time.Time
 	answered bool
 	text     string
@@ -35,7 +36,7 @@ func (s *Server) tap(p *person, m *message, b button) *query {
 			delete(s.queries, id)
 		}
 	}
-	q := &query{id: strconv.FormatInt(randomID(), 10), at: s.clock()}
+	q := &query{id: strconv.FormatInt(randomID(), 10), message: m, at: s.clock()}
 	s.queries[q.id] = q
 	s.push("callback_query", &CallbackQuery{
 		ID: q.id, From: p.user(), Message: m.view(), Data: b.CallbackData,
@@ -57,6 +58,6 @@ func (c *call) answerCallbackQuery() (any, error) {
 		return nil, badRequest("MESSAGE_TOO_LONG")
 	}
 	q.answered, q.text, q.alert, q.url = true, text, c.params.bool("show_alert"), c.params.values["url"]
-	c.s.note(event{Type: "answer", Text: text})
+	c.s.note(event{Type: "answer", Chat: q.message.chat.id, Topic: q.message.topic, MessageID: q.message.id, Text: text})
 	return true, nil
 }

@@ -121,8 +121,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ListenAndServe listens on a loopback address and serves until ctx is done. See Serve.
+// ListenAndServe listens on a loopback address and serves until ctx is done; any other address is refused, since the
+// token is no secret. See Serve.
 func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
+	if !loopback(addr) {
+		return fmt.Errorf("telegramtest: listen on %s: not a loopback address", addr)
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return fmt.Errorf("telegramtest: listen on %s: %w", addr, err)

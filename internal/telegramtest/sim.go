@@ -121,10 +121,9 @@ func control(w http.ResponseWriter, r *http.Request, run func(*http.Request) (an
 	_ = json.NewEncoder(w).Encode(result)
 }
 
-// body decodes the JSON body of a request, which has no unknown fields and nothing behind it.
+// body decodes the JSON body of a request, behind which nothing may follow. Unknown fields are ignored.
 func body(r *http.Request, v any) error {
 	in := json.NewDecoder(r.Body)
-	in.DisallowUnknownFields()
 	if err := in.Decode(v); err != nil {
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {

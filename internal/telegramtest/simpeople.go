@@ -240,7 +240,7 @@ func (s *Server) simStopDraft(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(s.liveDrafts(c), func(d *draft) bool { return d.id == in.DraftID })
+	i := slices.IndexFunc(s.liveDrafts(c), func(d *draft) bool { return d.id == in.DraftID || in.DraftID == 0 })
 	if i < 0 {
 		return nil, refuse(http.StatusNotFound, "there is no draft %d in chat %d", in.DraftID, c.id)
 	}

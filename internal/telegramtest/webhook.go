@@ -120,7 +120,11 @@ func (c *call) getWebhookInfo() (any, error) {
 // deliver posts updates to the webhook, one after the other, until ctx is done. One that is not answered with a
 // status of 2xx is posted again after a pause that doubles.
 func (s *Server) deliver(ctx context.Context) {
-	client := &http.Client{Timeout: webhookTimeout}
+	transport := &http.Transport{DisableKeepAlives: true}
+	client := &http.Client{
+		Timeout: webhookTimeout, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	delay := firstRedelivery
 	for {
 		var hook webhook
