@@ -165,7 +165,7 @@ const webAllowed = "http:// or https:// and an address without user, query and f
 // keys of its own, which are masked; here it would be printed.
 func webURL(text string) (string, bool) {
 	u, err := url.Parse(text)
-	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Hostname() != "" && u.User == nil &&
+	ok := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.Hostname() != "" &&
 		!strings.ContainsAny(text, "?#@")
 	return strings.TrimRight(text, "/"), ok
 }
