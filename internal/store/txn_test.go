@@ -218,7 +218,7 @@ func TestUpdateGivesUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		err = store.Update(ctx, db, func(tx *store.Txn) error { time.Sleep(time.Millisecond); return store.Put(tx, "k", 1) })
+		err = store.Update(ctx, db, func(tx *store.Txn) error { <-time.After(time.Millisecond); return store.Put(tx, "k", 1) })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with an ended context: %v", err)
 		}

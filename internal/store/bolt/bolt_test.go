@@ -103,7 +103,7 @@ func TestInBubble(t *testing.T) {
 			t.Fatal(err)
 		}
 		go func() {
-			time.Sleep(7 * 24 * time.Hour)
+			<-time.After(7 * 24 * time.Hour)
 			b := store.Batch{Put: map[string][]byte{"a": []byte("1")}, Publish: []store.Message{{Topic: "topic"}}}
 			if err := db.Commit(t.Context(), b); err != nil {
 				t.Error(err)

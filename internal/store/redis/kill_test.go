@@ -42,7 +42,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 						return
 					}
 					unknown[w]++
-					time.Sleep(5 * time.Millisecond) // leaves the processor to the server that starts
+					<-time.After(5 * time.Millisecond) // leaves the processor to the server that starts
 				}
 				acked[w] = n
 				select {

@@ -11,6 +11,7 @@ import (
 
 // engines runs a benchmark on bbolt (an fsync for each commit) and on a real redis-server with both ways to sync.
 func engines(b *testing.B, run func(b *testing.B, db store.DB)) {
+	b.Helper()
 	b.Run("bolt", func(b *testing.B) { run(b, storetest.OpenBolt(b)) })
 	for name, always := range map[string]bool{"redis-everysec": false, "redis-always": true} {
 		b.Run(name, func(b *testing.B) {
@@ -23,6 +24,7 @@ func engines(b *testing.B, run func(b *testing.B, db store.DB)) {
 // documents of their own.
 func BenchmarkCommit(b *testing.B) {
 	engines(b, func(b *testing.B, db store.DB) {
+		b.Helper()
 		b.Run("alone", func(b *testing.B) {
 			for b.Loop() {
 				change(b, db, "doc")
@@ -42,6 +44,7 @@ func BenchmarkCommit(b *testing.B) {
 }
 
 func change(b *testing.B, db store.DB, key string) {
+	b.Helper()
 	err := store.Update(b.Context(), db, func(tx *store.Txn) error {
 		n, _, err := store.Get[int](tx, key)
 		if err != nil {
@@ -58,6 +61,7 @@ func change(b *testing.B, db store.DB, key string) {
 // BenchmarkWake is the way of a decision to who waits for it: commit with a hint, the listener wakes and reads the document.
 func BenchmarkWake(b *testing.B) {
 	engines(b, func(b *testing.B, db store.DB) {
+		b.Helper()
 		ch, err := db.Listen(b.Context(), "topic")
 		if err != nil {
 			b.Fatal(err)

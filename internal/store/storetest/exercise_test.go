@@ -23,6 +23,7 @@ func TestRedis(t *testing.T) {
 	server := storetest.StartRedis(t, storetest.RedisOptions{})
 	var n atomic.Int64
 	storetest.Exercise(t, func(t testing.TB) store.DB {
+		t.Helper()
 		return server.Open(t, fmt.Sprintf("db:{%d}:", n.Add(1)))
 	})
 }

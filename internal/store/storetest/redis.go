@@ -156,7 +156,7 @@ func (s *RedisServer) Restart() {
 		if err = s.start(); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond) // the port may be in use for a moment
+		<-time.After(50 * time.Millisecond) // the port may be in use for a moment
 	}
 	s.t.Fatalf("redis-server does not start again: %v", err)
 }
@@ -203,6 +203,7 @@ func (l *readyLog) String() string {
 
 // Logger writes to the test's log and fails the test on an Error line.
 func Logger(t testing.TB) *slog.Logger {
+	t.Helper()
 	return slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
