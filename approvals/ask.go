@@ -203,7 +203,7 @@ func (s *Service) undecided(ctx context.Context, id ID, state State) runner.Answ
 	case Expired:
 		return refusal(runner.SourceTimeout, "")
 	}
-	return refusal(runner.SourceShutdown, "The store is away.")
+	return refusal(runner.SourceShutdown, "The host has started again.")
 }
 
 // take follows a decision: it checks that what was decided is what would be carried out, commits what the runtime will be

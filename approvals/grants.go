@@ -25,13 +25,13 @@ const maxGrants = 200
 // never a command that can't be parsed.
 func offer(a *asking) *Grant {
 	q := a.q
-	if !grantable(a.categories) {
+	if !a.grantable() {
 		return nil
 	}
 	g := &Grant{V: Version, Folder: q.Folder, Background: a.background}
 	switch q.Kind {
 	case runner.KindCommand:
-		if !filepath.IsAbs(q.Folder) || !policy.Parses(q.Command) {
+		if !filepath.IsAbs(q.Folder) {
 			return nil
 		}
 		if prefix, ok := policy.Prefix(q.Command); ok {
@@ -62,14 +62,17 @@ func offer(a *asking) *Grant {
 	return g
 }
 
-func grantable(c []policy.Category) bool {
-	return policy.Grantable(c...) && !policy.HumanOnly(c...) &&
-		!slices.ContainsFunc(c, func(one policy.Category) bool { return one == policy.Secret || one == policy.Delete })
+// grantable reports whether a grant may be given for the question, and serve it.
+func (a *asking) grantable() bool {
+	if policy.HumanOnly(a.categories...) || a.q.Has(policy.Secret, policy.Delete) {
+		return false
+	}
+	return a.q.Kind != runner.KindCommand || policy.Grantable(a.q.Command, a.run.Workspace)
 }
 
 // granted reports whether a grant serves the question.
 func (s *Service) granted(ctx context.Context, a *asking) (bool, error) {
-	if !grantable(a.categories) {
+	if !a.grantable() {
 		return false, nil
 	}
 	gs, err := s.Grants(ctx, s.c.Host, a.run.Chat)
@@ -104,7 +107,7 @@ func (g Grant) serves(a *asking) bool {
 func (g Grant) fits(q runner.Question) bool {
 	switch q.Kind {
 	case runner.KindCommand:
-		if g.Folder == "" || g.Folder != q.Folder || !policy.Parses(q.Command) {
+		if g.Folder == "" || g.Folder != q.Folder {
 			return false
 		}
 		if g.Prefix != "" {

@@ -17,7 +17,8 @@ var errNoHost = errors.New("approvals: this process is no host")
 
 // Run is the host's half: it closes what an earlier incarnation left open, says every Beat that the host lives, wakes
 // waiters when a decision is announced, closes what could not be closed before, and forgets old records. It returns nil
-// when ctx has ended. A store that is away is waited for.
+// when ctx has ended. A store that is away is waited for. When another incarnation of the host has taken over, every
+// open question of this one is denied.
 func (s *Service) Run(ctx context.Context) error {
 	if s.c.Host == "" || s.c.Incarnation == "" {
 		return errNoHost
@@ -41,6 +42,9 @@ func (s *Service) Run(ctx context.Context) error {
 		if err == nil && time.Since(pruned) >= pruneEvery {
 			pruned = time.Now()
 			err = s.pruneHost(ctx)
+		}
+		if errors.Is(err, errFenced) {
+			s.fence()
 		}
 		if err != nil && !failing && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "the host can't say that it lives", "err", err)

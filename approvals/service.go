@@ -62,6 +62,9 @@ type Service struct {
 	recovery sync.Mutex // held while what an earlier incarnation left open is closed
 	ready    bool       // guarded by recovery
 
+	fenced chan struct{} // closed when another incarnation of this host has taken over
+	fence  func()
+
 	mu      sync.Mutex
 	waiters map[ID]chan struct{} // each with a buffer of one
 	perRun  map[string]int
@@ -87,7 +90,9 @@ func New(c Config) *Service {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	w := &witness{deadAfter: c.DeadAfter}
+	fenced := make(chan struct{})
 	return &Service{
+		fenced: fenced, fence: sync.OnceFunc(func() { close(fenced) }),
 		c: c, db: watched{DB: c.DB, witness: w}, log: c.Logger, witness: w,
 		waiters: map[ID]chan struct{}{}, perRun: map[string]int{}, perChat: map[string]int{}, left: map[ID]State{},
 		swept: map[string]map[ID]*sweptAsk{},

@@ -114,7 +114,7 @@ func signal(ch chan struct{}) {
 }
 
 // await waits for the decision. Without one it returns the state that comes next: Withdrawn when ctx has ended, Closing
-// when the deadline has come. A store that is away is waited for; meanwhile the deadline comes by this process's clock.
+// when the deadline has come, Lost when this host was replaced. A store that is away is waited for; meanwhile the deadline comes by this process's clock.
 func (s *Service) await(ctx context.Context, r Record, wake <-chan struct{}) (*Decision, State) {
 	end := time.Now().Add(r.Deadline.Sub(r.Created))
 	timer := time.NewTimer(0)
@@ -123,6 +123,8 @@ func (s *Service) await(ctx context.Context, r Record, wake <-chan struct{}) (*D
 		select {
 		case <-ctx.Done():
 			return nil, Withdrawn
+		case <-s.fenced:
+			return nil, Lost
 		case <-wake:
 		case <-timer.C:
 		}
