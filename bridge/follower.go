@@ -1,0 +1,240 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"drawbridge/approvals"
+	"drawbridge/internal/store"
+	"drawbridge/runner"
+)
+
+// Projection is what a gateway shows of the hosts' logs.
+type Projection interface {
+	// Project joins the commit that moves the gateway past e: whatever it puts into t happens exactly once for e. It may
+	// run several times before that, so it must have no other effect.
+	Project(t *store.Txn, e Entry) error
+	// Live is called with what streams. It may miss some, and must not block.
+	Live(l Live)
+}
+
+// FollowerConfig is what a Follower needs. Zero durations get their defaults.
+type FollowerConfig struct {
+	DB         store.DB
+	Chats      *Chats
+	Approvals  *approvals.Service
+	Projection Projection
+	Reread     time.Duration // how often the store is read without a hint; default 2 s
+	Logger     *slog.Logger
+}
+
+// Follower is the gateway's reader of the hosts' logs. It may run in one gateway or in several: an entry is handled once.
+type Follower struct{ cfg FollowerConfig }
+
+// NewFollower returns a follower that does nothing until Run.
+func NewFollower(c FollowerConfig) *Follower {
+	c.Reread = cmp.Or(c.Reread, 2*time.Second)
+	return &Follower{cfg: c}
+}
+
+// batch is how many entries are handled in one commit at the most.
+const batch = 16
+
+type cursor struct {
+	V   int   `json:"v"`
+	Seq int64 `json:"seq"`
+}
+
+// Run follows the logs of all hosts, also of those that appear later, until ctx ends.
+func (f *Follower) Run(ctx context.Context) error {
+	var followers sync.WaitGroup
+	defer followers.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	known := map[string]bool{}
+	tick := time.NewTicker(f.cfg.Reread)
+	defer tick.Stop()
+	for {
+		hosts, err := f.cfg.DB.Range(ctx, approvals.HostsIndex, 0, maxScore, 0)
+		if err != nil && ctx.Err() == nil {
+			f.cfg.Logger.Warn("cannot list the hosts; trying again", "err", err)
+		}
+		for _, h := range hosts {
+			if !known[h.Member] {
+				known[h.Member] = true
+				followers.Go(func() { f.follow(ctx, h.Member) })
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (f *Follower) follow(ctx context.Context, host string) {
+	logger := f.cfg.Logger.With("host", host)
+	var hints <-chan store.Message
+	tick := time.NewTicker(f.cfg.Reread)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		if hints == nil {
+			var err error
+			if hints, err = f.cfg.DB.Listen(ctx, logTopic(host), liveTopic(host)); err != nil {
+				logger.Warn("cannot listen to a host; reading at intervals", "err", err)
+			}
+		}
+		for {
+			n, err := f.step(ctx, host)
+			if err != nil && ctx.Err() == nil {
+				logger.Warn("cannot follow a log; trying again", "err", err)
+			}
+			if n == 0 || err != nil {
+				break
+			}
+		}
+		if err := f.mourn(ctx, host); err != nil && ctx.Err() == nil {
+			logger.Warn("cannot look after a host's turns; trying again", "err", err)
+		}
+		f.wait(ctx, hints, tick.C, liveTopic(host))
+	}
+}
+
+// wait returns when the log may have grown. What streams is passed on in between.
+func (f *Follower) wait(ctx context.Context, hints <-chan store.Message, tick <-chan time.Time, live string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick:
+			return
+		case m, ok := <-hints:
+			if !ok || m.Topic != live {
+				return
+			}
+			if l, err := decode[Live](m.Body); err == nil {
+				f.cfg.Projection.Live(l)
+			}
+		}
+	}
+}
+
+// step handles the next entries of a host's log and says how many.
+func (f *Follower) step(ctx context.Context, host string) (n int64, err error) {
+	err = store.Update(ctx, f.cfg.DB, func(t *store.Txn) error {
+		n = 0
+		cur, _, err := store.Get[cursor](t, cursorKey(host))
+		if err != nil {
+			return err
+		}
+		keys := []string{headKey(host)}
+		for i := range int64(batch) {
+			keys = append(keys, entryKey(host, cur.Seq+i+1))
+		}
+		if err := t.Preload(keys...); err != nil {
+			return err
+		}
+		end, _, err := store.Peek[head](t, headKey(host))
+		if err != nil {
+			return err
+		}
+		for n < batch && cur.Seq+n < end.Seq {
+			n++
+			e, ok, err := store.Peek[Entry](t, entryKey(host, cur.Seq+n))
+			if err != nil {
+				return err
+			}
+			if !ok {
+				// No gateway was here for as long as the host keeps its log.
+				f.cfg.Logger.Warn("an entry of a log was forgotten before it was read", "host", host, "seq", cur.Seq+n)
+				continue
+			}
+			if err := f.apply(t, host, e); err != nil {
+				return fmt.Errorf("bridge: handle entry %d of %s: %w", e.Seq, host, err)
+			}
+		}
+		if n == 0 {
+			return nil
+		}
+		return store.Put(t, cursorKey(host), cursor{V: Version, Seq: cur.Seq + n})
+	})
+	return n, err
+}
+
+func (f *Follower) apply(t *store.Txn, host string, e Entry) error {
+	e.Host = host
+	switch e.Event.Kind { //nolint:exhaustive // the others change no chat
+	case runner.TurnStarted:
+		if err := f.cfg.Chats.begun(t, e.Chat, e.Turn); err != nil {
+			return err
+		}
+	case runner.TurnEnded:
+		var r runner.Result
+		if e.Event.Result != nil {
+			r = *e.Event.Result
+		}
+		mine, err := f.cfg.Chats.end(t, host, e.Chat, e.Turn, r)
+		if err != nil || !mine {
+			return err // it was ended for this chat before, and shown then
+		}
+	}
+	return f.cfg.Projection.Project(t, e)
+}
+
+// mourn ends the running turns of a host that is dead. Orders that it had not begun stay: it takes them when it is back.
+func (f *Follower) mourn(ctx context.Context, host string) error {
+	dead, err := f.cfg.Approvals.HostDead(ctx, host)
+	if err != nil || !dead {
+		return err
+	}
+	items, err := f.cfg.DB.Range(ctx, ordersIndex(host), 0, maxScore, 0)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		err := store.Update(ctx, f.cfg.DB, func(t *store.Txn) error {
+			o, ok, err := store.Get[Order](t, orderKey(host, it.Member))
+			if err != nil || !ok {
+				return err
+			}
+			rec, begun, err := store.Get[Turn](t, turnKey(host, it.Member))
+			if err != nil || (begun && rec.State == TurnEnded) || (!begun && !o.Stop) {
+				return err
+			}
+			r := runner.Result{Outcome: runner.Interrupted, Reason: errHostDied.Error()}
+			if o.Stop {
+				r.Reason = errStopped.Error()
+			}
+			now, err := t.Now()
+			if err != nil {
+				return err
+			}
+			mine, err := f.cfg.Chats.end(t, host, o.Chat, o.Turn, r)
+			if err != nil || !mine {
+				return err
+			}
+			return f.cfg.Projection.Project(t, Entry{
+				V: Version, At: now, Host: host, Chat: o.Chat, Turn: o.Turn, Session: o.Session,
+				Event: runner.Event{Kind: runner.TurnEnded, Turn: o.Turn, Result: &r},
+			})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func publishLive(ctx context.Context, db store.DB, host string, l Live) error {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return db.Publish(ctx, liveTopic(host), b)
+}

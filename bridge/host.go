@@ -1,0 +1,371 @@
+package bridge
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"drawbridge/approvals"
+	"drawbridge/internal/store"
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// HostConfig is what a Host needs. Zero durations get their defaults.
+type HostConfig struct {
+	DB          store.DB
+	Name        string
+	Incarnation string // of this run of the process; see approvals.Config
+	Projects    []Project
+	Runtimes    []runner.Runtime
+	Approvals   *approvals.Service
+	Log         *Log
+	// Data is this host's own folder: attachments are put there.
+	Data string
+	// Home is the home folder of the person who runs the host, for the classification of paths.
+	Home        string
+	SessionIdle time.Duration // an agent's process is closed after so long without a turn; default 15 min
+	Reread      time.Duration // how often the store is read without a hint; default 2 s
+	LivePace    time.Duration // the least time between two messages about a streaming turn; default 300 ms
+	Grace       time.Duration // how long running turns may still take when the host is asked to stop; default none
+	Keep        time.Duration // how long its log and turns are kept; default 30 days
+	Logger      *slog.Logger
+}
+
+// Host is the loop of a host: it takes the orders that gateways give, runs each in a session of its runtime, and writes
+// what happens into its log. Run it once.
+type Host struct {
+	cfg HostConfig
+
+	// persist is what is written with: it outlives a stop for as long as it takes to write down how the turns ended.
+	persist context.Context //nolint:containedctx // the life of Run, for the turns that it waits for
+
+	mu       sync.Mutex
+	turns    map[string]*hostTurn    // by turn, those that run here
+	sessions map[string]*hostSession // by chat
+}
+
+// NewHost returns a host that does nothing until Run.
+func NewHost(c HostConfig) *Host {
+	c.SessionIdle = cmp.Or(c.SessionIdle, 15*time.Minute)
+	c.Reread = cmp.Or(c.Reread, 2*time.Second)
+	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
+	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
+	h := &Host{cfg: c, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
+	c.Log.flush = h.flushTurn
+	return h
+}
+
+func (h *Host) flushTurn(ctx context.Context, turn string) error {
+	h.mu.Lock()
+	t := h.turns[turn]
+	h.mu.Unlock()
+	if t == nil {
+		return nil
+	}
+	return t.rec.flush(ctx)
+}
+
+// Run works until ctx ends; then it stops taking orders, lets running turns end within Grace, interrupts the rest, closes
+// all sessions and returns. It returns early only with an error that makes the host useless.
+func (h *Host) Run(ctx context.Context) error {
+	var giveUp context.CancelFunc
+	h.persist, giveUp = context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	if err := h.retry(ctx, "say hello", h.hello); err != nil {
+		return nil //nolint:nilerr // only ctx ends the retries
+	}
+	if err := h.retry(ctx, "end the turns of an earlier run", h.bury); err != nil {
+		return nil //nolint:nilerr // only ctx ends the retries
+	}
+	hints, err := h.cfg.DB.Listen(ctx, wakeTopic(h.cfg.Name))
+	if err != nil {
+		return fmt.Errorf("bridge: host %s: listen: %w", h.cfg.Name, err)
+	}
+	work, interrupt := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer interrupt(nil)
+	var running sync.WaitGroup
+	tick := time.NewTicker(h.cfg.Reread)
+	defer tick.Stop()
+	slow := time.NewTicker(time.Minute)
+	defer slow.Stop()
+	for ctx.Err() == nil {
+		if err := h.look(work, &running); err != nil && ctx.Err() == nil {
+			h.cfg.Logger.Warn("cannot read the orders; trying again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-hints:
+		case <-tick.C:
+		case <-slow.C:
+			if err := errors.Join(h.hello(ctx), h.prune(ctx)); err != nil && ctx.Err() == nil {
+				h.cfg.Logger.Warn("housekeeping failed; trying again in a minute", "err", err)
+			}
+		}
+	}
+	h.finish(&running, interrupt, giveUp)
+	return nil
+}
+
+// lastWords is how long the end of the turns may take to be written when the host stops. A store that is away for longer
+// finds them buried by the next run.
+const lastWords = 10 * time.Second
+
+// finish is the second phase of a stop.
+func (h *Host) finish(running *sync.WaitGroup, interrupt context.CancelCauseFunc, giveUp context.CancelFunc) {
+	done := make(chan struct{})
+	go func() { running.Wait(); close(done) }() // waited for below
+	if h.cfg.Grace > 0 {
+		select {
+		case <-done:
+		case <-time.After(h.cfg.Grace):
+		}
+	}
+	interrupt(errHostStops)
+	late := time.AfterFunc(lastWords, giveUp)
+	<-done
+	late.Stop()
+	h.mu.Lock()
+	open := h.sessions
+	h.sessions = map[string]*hostSession{}
+	h.mu.Unlock()
+	for chat, s := range open {
+		if err := s.session.Close(); err != nil {
+			h.cfg.Logger.Warn("closing a session failed", "chat", chat, "err", err)
+		}
+	}
+}
+
+func (h *Host) retry(ctx context.Context, what string, f func(context.Context) error) error {
+	for {
+		err := f(ctx)
+		if err == nil || ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		h.cfg.Logger.Warn("cannot start yet; trying again", "step", what, "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(h.cfg.Reread):
+		}
+	}
+}
+
+// hello publishes what this host offers: the projects whose folders exist and the runtimes with what they can do.
+func (h *Host) hello(ctx context.Context) error {
+	m := Hello{V: Version, Host: h.cfg.Name, Runtimes: map[string]runner.Capability{}}
+	for _, p := range h.cfg.Projects {
+		if info, err := os.Stat(p.Folder); err != nil || !info.IsDir() {
+			h.cfg.Logger.Warn("project left out: its folder does not exist", "project", p.Name)
+			continue
+		}
+		m.Projects = append(m.Projects, p)
+	}
+	var mu sync.Mutex
+	var probes sync.WaitGroup
+	for _, r := range h.cfg.Runtimes {
+		probes.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+			defer cancel()
+			c, err := r.Probe(ctx)
+			if err != nil {
+				c = runner.Capability{State: runner.Failed, Problem: err.Error()}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			m.Runtimes[r.Name()] = c
+		})
+	}
+	probes.Wait()
+	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
+		old, ok, err := store.Get[Hello](t, helloKey(h.cfg.Name))
+		if err != nil {
+			return err
+		}
+		if ok && same(old, m) {
+			return nil
+		}
+		return store.Put(t, helloKey(h.cfg.Name), m)
+	})
+}
+
+// look starts what was ordered and not yet begun, and stops what was stopped.
+func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
+	items, err := h.cfg.DB.Range(ctx, ordersIndex(h.cfg.Name), 0, maxScore, 0)
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(items))
+	for i, it := range items {
+		keys[i] = orderKey(h.cfg.Name, it.Member)
+	}
+	_, docs, err := h.cfg.DB.Read(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	ordered := map[string]bool{}
+	var orders []Order
+	for i, d := range docs {
+		if d.Rev == "" {
+			continue
+		}
+		o, err := decode[Order](d.Value)
+		if err != nil {
+			h.cfg.Logger.Error("an order cannot be read; skipped", "turn", items[i].Member, "err", err)
+			continue
+		}
+		if o.Stop {
+			h.interrupt(o.Turn, errStopped)
+		}
+		ordered[o.Turn] = true
+		orders = append(orders, o)
+	}
+	h.mu.Lock()
+	var gone []string
+	for id := range h.turns {
+		if !ordered[id] {
+			gone = append(gone, id)
+		}
+	}
+	h.mu.Unlock()
+	for _, id := range gone {
+		// A gateway has declared this host dead meanwhile and ended the turn; going on would be somebody else's turn too.
+		h.interrupt(id, errDisowned)
+	}
+	err = h.closeIdle(ctx)
+	for _, o := range orders {
+		h.begin(ctx, running, o)
+	}
+	return err
+}
+
+func (h *Host) interrupt(turn string, why error) {
+	h.mu.Lock()
+	t := h.turns[turn]
+	h.mu.Unlock()
+	if t != nil {
+		t.cancel(why)
+	}
+}
+
+func (h *Host) begin(ctx context.Context, running *sync.WaitGroup, o Order) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, here := h.turns[o.Turn]; here {
+		return
+	}
+	tctx, cancel := context.WithCancelCause(ctx)
+	base := Entry{Chat: o.Chat, Turn: o.Turn, Session: o.Session}
+	t := &hostTurn{h: h, order: o, cancel: cancel, rec: newRecorder(h.cfg.Log, h.cfg.Logger.With("chat", o.Chat, "turn", o.Turn), base, time.Now())}
+	h.turns[o.Turn] = t
+	running.Go(func() {
+		defer cancel(nil)
+		t.run(tctx)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.turns, o.Turn)
+	})
+}
+
+// bury ends the turns that an earlier run of this host left running. They are not started again: their chat is told and
+// may resume.
+func (h *Host) bury(ctx context.Context) error {
+	items, err := h.cfg.DB.Range(ctx, ordersIndex(h.cfg.Name), 0, maxScore, 0)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		err := store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
+			rec, ok, err := store.Get[Turn](t, turnKey(h.cfg.Name, it.Member))
+			if err != nil || !ok || rec.State != TurnRunning || rec.Incarnation == h.cfg.Incarnation {
+				return err
+			}
+			return h.endIn(t, rec, runner.Result{Outcome: runner.Interrupted, Reason: errHostDied.Error()})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endIn is the only way in which a turn ends on its host.
+func (h *Host) endIn(t *store.Txn, rec Turn, r runner.Result) error {
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
+	rec.State, rec.Ended, rec.Result = TurnEnded, now, &r
+	if err := store.Put(t, turnKey(h.cfg.Name, rec.ID), rec); err != nil {
+		return err
+	}
+	t.Add(forgetIndex(h.cfg.Name), turnKey(h.cfg.Name, rec.ID), store.Micros(now))
+	return h.cfg.Log.AppendIn(t, Entry{
+		Chat: rec.Chat, Turn: rec.ID, Event: runner.Event{Kind: runner.TurnEnded, Turn: rec.ID, Result: &r},
+	})
+}
+
+// policy is what the chat allows at this moment, read from the store. A turn that its gateway has taken away is allowed
+// nothing.
+func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
+	_, docs, err := h.cfg.DB.Read(ctx, mirrorKey(h.cfg.Name, o.Chat), orderKey(h.cfg.Name, o.Turn))
+	if err != nil {
+		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
+	}
+	if docs[1].Rev == "" {
+		return runner.Policy{}, fmt.Errorf("bridge: policy of %s: %w", o.Chat, errDisowned)
+	}
+	m, err := decode[Mirror](docs[0].Value)
+	if err != nil {
+		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
+	}
+	p := runner.Policy{Mode: m.Mode.AtMost(policy.FullAccess), Interaction: m.Interaction}
+	if p.Interaction != policy.Default {
+		p.Interaction = policy.Plan
+	}
+	return p, nil
+}
+
+func (h *Host) workspace(o Order) policy.Workspace {
+	i := slices.IndexFunc(h.cfg.Projects, func(p Project) bool { return p.Name == o.Project })
+	return policy.Workspace{Root: o.Folder, Home: h.cfg.Home, PublishIsOrdinary: i >= 0 && h.cfg.Projects[i].PublishIsOrdinary}
+}
+
+func (h *Host) runtime(name string) runner.Runtime {
+	for _, r := range h.cfg.Runtimes {
+		if r.Name() == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// prune forgets what is older than Keep: entries of the log and turns that ended.
+func (h *Host) prune(ctx context.Context) error {
+	now, _, err := h.cfg.DB.Read(ctx)
+	if err != nil {
+		return err
+	}
+	old, err := h.cfg.DB.Range(ctx, forgetIndex(h.cfg.Name), 0, store.Micros(now.Add(-h.cfg.Keep)), 500)
+	if err != nil || len(old) == 0 {
+		return err
+	}
+	b := store.Batch{Rev: store.NewRev()}
+	for _, it := range old {
+		b.Del = append(b.Del, it.Member)
+		b.Drop = append(b.Drop, store.Item{Index: forgetIndex(h.cfg.Name), Member: it.Member})
+	}
+	return h.cfg.DB.Commit(ctx, b)
+}
+
+func same[T any](a, b T) bool {
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}

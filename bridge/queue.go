@@ -1,0 +1,270 @@
+package bridge
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"drawbridge/internal/store"
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// workspace says which turn may write in a folder, under workspaceKey, and which chats wait for it, in their order.
+type workspace struct {
+	V       int      `json:"v"`
+	Turn    string   `json:"turn,omitempty"`
+	Chat    string   `json:"chat,omitempty"`
+	Waiting []string `json:"waiting,omitempty"`
+}
+
+// Placement says what became of a prompt.
+type Placement struct {
+	// Again: this prompt was taken before; nothing was done.
+	Again bool
+	// Stopped: a /stop that came after it was faster; it was not taken.
+	Stopped bool
+	// Started: its turn was handed to the host.
+	Started bool
+	// Ahead counts what comes before it in this chat.
+	Ahead int
+	// WaitsFor is the chat whose turn works in the folder, when that is why it waits.
+	WaitsFor string
+}
+
+// Prompt takes a prompt into the chat's queue and hands it to the host at once if nothing is in its way. A prompt with an
+// id that is known is taken once. Errors: ErrNoProject, ErrNoRuntime, ErrQueueFull.
+func (s *Chats) Prompt(t *store.Txn, id string, p Prompt) (Placement, error) {
+	c, err := s.Get(t, id)
+	if err != nil {
+		return Placement{}, err
+	}
+	known := c.Active != nil && c.Active.Prompt.ID == p.ID ||
+		slices.ContainsFunc(c.Queue, func(q Prompt) bool { return q.ID == p.ID })
+	switch {
+	case known:
+		return Placement{Again: true}, nil
+	case !p.At.After(c.Stopped):
+		return Placement{Stopped: true}, nil
+	case c.Project == "":
+		return Placement{}, fmt.Errorf("bridge: prompt in %s: %w", id, ErrNoProject)
+	case c.Runtime == "":
+		return Placement{}, fmt.Errorf("bridge: prompt in %s: %w", id, ErrNoRuntime)
+	case len(c.Queue) >= MaxQueue:
+		return Placement{}, fmt.Errorf("bridge: prompt in %s: %w", id, ErrQueueFull)
+	}
+	c.Queue = append(c.Queue, p)
+	ahead := len(c.Queue) - 1
+	if c.Active != nil {
+		ahead++
+	}
+	if err := s.dispatch(t, &c); err != nil {
+		return Placement{}, err
+	}
+	started := c.Active != nil && c.Active.Prompt.ID == p.ID
+	return Placement{Started: started, Ahead: ahead, WaitsFor: c.WaitsFor}, s.put(t, c)
+}
+
+// dispatch hands the oldest prompt of the queue to the host, if the chat has no turn and the workspace is free (a turn in
+// plan writes nothing and does not wait for it). It is the only way in which an order comes to be. It changes c, which
+// the caller stores.
+func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
+	if c.Active != nil || len(c.Queue) == 0 {
+		return nil
+	}
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
+	p := c.Queue[0]
+	turn := "t." + p.ID
+	writer := c.Interaction != policy.Plan
+	if writer {
+		key := workspaceKey(c.Host, c.Folder)
+		w, _, err := store.Get[workspace](t, key)
+		if err != nil {
+			return err
+		}
+		if w.Turn != "" && w.Turn != turn {
+			c.WaitsFor = w.Chat
+			if !slices.Contains(w.Waiting, c.ID) {
+				w.Waiting = append(w.Waiting, c.ID)
+				return store.Put(t, key, w)
+			}
+			return nil
+		}
+		w.V, w.Turn, w.Chat = Version, turn, c.ID
+		if err := store.Put(t, key, w); err != nil {
+			return err
+		}
+	}
+	c.Queue, c.WaitsFor = c.Queue[1:], ""
+	if c.Session == "" {
+		c.Session = newID("s.")
+	}
+	c.Active = &Active{
+		Turn: turn, Prompt: p, Host: c.Host, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Writer: writer, Started: now,
+	}
+	o := Order{
+		V: Version, Turn: turn, Chat: c.ID, Project: c.Project, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Prompt: p, Created: now,
+	}
+	if err := store.Put(t, orderKey(c.Host, turn), o); err != nil {
+		return err
+	}
+	t.Add(ordersIndex(c.Host), turn, store.Micros(now))
+	t.Publish(wakeTopic(c.Host), nil)
+	return nil
+}
+
+// Stopped is what a stop did.
+type Stopped struct {
+	Turn    bool // a turn is being interrupted
+	Prompts int  // that were waiting and will not be run
+}
+
+// Stop ends the chat's turn and every prompt that came before at, which is on the clock of Prompt.At; a zero at means all
+// that wait. With session it also ends the agent's process; the next prompt resumes it.
+func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopped, error) {
+	c, err := s.Get(t, id)
+	if err != nil {
+		return Stopped{}, err
+	}
+	var done Stopped
+	if at.After(c.Stopped) {
+		c.Stopped = at
+	}
+	keep := c.Queue[:0:0]
+	for _, p := range c.Queue {
+		if !at.IsZero() && p.At.After(at) {
+			keep = append(keep, p)
+		}
+	}
+	done.Prompts = len(c.Queue) - len(keep)
+	c.Queue = keep
+	if len(keep) == 0 {
+		c.WaitsFor = ""
+	}
+	if session {
+		c.CloseSeq++
+	}
+	if a := c.Active; a != nil {
+		done.Turn = true
+		a.Stopping = true
+		o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
+		if err != nil {
+			return Stopped{}, err
+		}
+		if ok {
+			o.Stop = true
+			if err := store.Put(t, orderKey(a.Host, a.Turn), o); err != nil {
+				return Stopped{}, err
+			}
+		}
+		t.Publish(wakeTopic(a.Host), nil)
+	}
+	return done, s.put(t, c)
+}
+
+// Unqueue takes a waiting prompt back and reports whether it was still waiting.
+func (s *Chats) Unqueue(t *store.Txn, id, prompt string) (bool, error) {
+	c, err := s.Get(t, id)
+	if err != nil {
+		return false, err
+	}
+	n := len(c.Queue)
+	c.Queue = slices.DeleteFunc(c.Queue, func(p Prompt) bool { return p.ID == prompt })
+	if len(c.Queue) == n {
+		return false, nil
+	}
+	if len(c.Queue) == 0 {
+		c.WaitsFor = ""
+	}
+	return true, s.put(t, c)
+}
+
+// Revise changes the text of a prompt that still waits, found by its Ref, and reports whether it did.
+func (s *Chats) Revise(t *store.Txn, id, ref, text string) (bool, error) {
+	c, err := s.Get(t, id)
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(c.Queue, func(p Prompt) bool { return p.Ref == ref && ref != "" })
+	if i < 0 {
+		return false, nil
+	}
+	c.Queue[i].Text = text
+	return true, s.put(t, c)
+}
+
+// begun notes that the host runs the turn.
+func (s *Chats) begun(t *store.Txn, id, turn string) error {
+	c, err := s.Get(t, id)
+	if err != nil || c.Active == nil || c.Active.Turn != turn {
+		return err
+	}
+	c.Active.Running = true
+	return s.put(t, c)
+}
+
+// end is the only way in which a chat's turn ends: the order goes, the workspace is passed on to the chat that waits
+// longest, and the next prompt is handed out. It reports whether the turn was the chat's; a turn that was ended before
+// changes nothing.
+func (s *Chats) end(t *store.Txn, host, id, turn string, r runner.Result) (bool, error) {
+	t.Delete(orderKey(host, turn))
+	t.Drop(ordersIndex(host), turn)
+	c, err := s.Get(t, id)
+	if err != nil || c.Active == nil || c.Active.Turn != turn {
+		return false, err
+	}
+	a := *c.Active
+	c.Active = nil
+	if r.Next != nil && r.Outcome == runner.Completed {
+		next := Prompt{ID: a.Prompt.ID + "+", Text: r.Next.Text, By: a.Prompt.By, Name: a.Prompt.Name, At: a.Prompt.At}
+		c.Queue = append([]Prompt{next}, c.Queue...)
+	}
+	if err := s.put(t, c); err != nil {
+		return false, err
+	}
+	if a.Writer {
+		if err := s.passOn(t, workspaceKey(a.Host, a.Folder), turn); err != nil {
+			return false, err
+		}
+	}
+	if c, err = s.Get(t, id); err != nil {
+		return false, err
+	}
+	if err := s.dispatch(t, &c); err != nil {
+		return false, err
+	}
+	return true, s.put(t, c)
+}
+
+// passOn frees a workspace that turn held, and hands out the prompts of those who waited until one of them takes it.
+func (s *Chats) passOn(t *store.Txn, key, turn string) error {
+	w, _, err := store.Get[workspace](t, key)
+	if err != nil || w.Turn != turn {
+		return err
+	}
+	w.Turn, w.Chat = "", ""
+	for len(w.Waiting) > 0 && w.Turn == "" {
+		next := w.Waiting[0]
+		w.Waiting = w.Waiting[1:]
+		if err := store.Put(t, key, w); err != nil {
+			return err
+		}
+		c, err := s.Get(t, next)
+		if err != nil {
+			return err
+		}
+		if err := s.dispatch(t, &c); err != nil {
+			return err
+		}
+		if err := s.put(t, c); err != nil {
+			return err
+		}
+		if w, _, err = store.Get[workspace](t, key); err != nil {
+			return err
+		}
+	}
+	return store.Put(t, key, w)
+}
