@@ -20,6 +20,9 @@ func (l *line) call(args []string, input string) {
 	word, rest := args[0], args[1:]
 	if strings.ContainsAny(word, unsure) || strings.HasPrefix(word, "=") {
 		l.hide()
+		for _, a := range rest {
+			l.touch(a, false)
+		}
 		// An empty value would make the next word the command.
 		l.call(rest, input)
 		return
@@ -99,7 +102,7 @@ func (l *line) verb(name string, args []string) {
 	}
 }
 
-var outputOption = regexp.MustCompile(`^--?(o|O|out|output|outfile|out-file|output-file|output-document|output-dir|dest|destination|target|target-directory|t|d|directory|log-file|report|prefix|root|install-dir)$`)
+var outputOption = regexp.MustCompile(`^--?(o|O|out|output|outfile|out-file|output-file|output-document|output-dir|dest|destination|target-directory|log-file|report|install-dir)$`)
 
 // files classifies the words of a program as the paths that they may be, by what the program does with files.
 func (l *line) files(name string, args []string) {
@@ -124,6 +127,8 @@ func (l *line) files(name string, args []string) {
 			l.touch(a, false)
 		case i > 0 && outputOption.MatchString(args[i-1]), outputOption.MatchString(before(a)):
 			l.touch(a, false)
+		case !talkers[name]:
+			l.mention(OpRead, a)
 		}
 	}
 }

@@ -176,6 +176,6 @@ func (l *line) search(text string) {
 		l.call(words[i:min(len(words), i+8)], "-")
 	}
 	for _, w := range words {
-		l.mention(OpRead, w)
+		l.mention(opSecret, w)
 	}
 }

@@ -116,7 +116,7 @@ func plainLiteral(s string) bool {
 type grant struct {
 	words         []string
 	plain, valued map[string]bool
-	letters       string          // short options that may be joined in one word
+	letters       string // short options that may be joined in one word
 	operands      string // "none", "words" or "paths"
 	numbers       bool   // -5 is an option
 }

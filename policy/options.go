@@ -139,7 +139,9 @@ func (l *line) tar(args []string) {
 			l.found.add(Protected)
 		}
 	case len(args) > 1 && (strings.ContainsRune(letters, 'c') || strings.ContainsRune(letters, 'r') || strings.ContainsRune(letters, 'u')):
-		l.mention(OpWrite, args[1])
+		if strings.ContainsRune(letters, 'f') && !strings.HasPrefix(letters, "-") {
+			l.mention(OpWrite, args[1])
+		}
 		for _, v := range values(args, "-f", "--file") {
 			l.mention(OpWrite, v)
 		}

@@ -113,7 +113,11 @@ python python2 python3 node nodejs deno ruby perl php lua java sh bash dash zsh 
 go gofmt cargo rustc npm pnpm yarn bun npx pytest jest vitest tsc eslint mocha make gmake cmake ninja mvn gradle pip pip3
 git timeout nice nohup time xargs exec eval builtin set unset shift return exit trap wait kill jobs read curl wget ssh
 for while if let umask ulimit alias hash shellcheck gcc g++ clang cc ld nm objdump readelf otool ldd zcat zgrep zless man info
+tar gtar bsdtar
 `)
+
+// talkers are readers whose words are not paths.
+var talkers = names(`echo printf true false : sleep exit return export local declare unset eval env sudo timeout nice nohup time command builtin exec xargs sh bash dash zsh`)
 
 // writers are programs that write, move or change every file they are given.
 var writers = names(`

@@ -175,13 +175,7 @@ func (l *line) walk(node syntax.Node) {
 			l.statement(n)
 		case *syntax.Redirect:
 			l.redirect(n)
-			if n.Hdoc != nil {
-				// The body is text, not a path; only what is expanded in it counts.
-				for _, p := range n.Hdoc.Parts {
-					l.walk(p)
-				}
-				return false
-			}
+			return false
 		case *syntax.Assign:
 			l.assign(n)
 		case *syntax.WhileClause, *syntax.FuncDecl:
@@ -196,7 +190,7 @@ func (l *line) walk(node syntax.Node) {
 		case *syntax.Word:
 			for _, words := range l.expand(n) {
 				for _, w := range words {
-					l.mention(OpRead, w)
+					l.mention(opSecret, w)
 				}
 			}
 		}
@@ -226,6 +220,12 @@ func (l *line) statement(s *syntax.Stmt) {
 
 func (l *line) redirect(r *syntax.Redirect) {
 	op := OpWrite
+	for _, w := range []*syntax.Word{r.Word, r.Hdoc} {
+		// The body of a here-document is text, not a path; only what is expanded in it counts.
+		for i := 0; w != nil && i < len(w.Parts); i++ {
+			l.walk(w.Parts[i])
+		}
+	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		return
@@ -247,6 +247,9 @@ func (l *line) redirect(r *syntax.Redirect) {
 	}
 }
 
+// opSecret stands for a word that is not known to be a path: it counts only if it is named like a secret.
+const opSecret Op = "secret"
+
 // path classifies a word that is a path, against every folder it may be relative to.
 func (l *line) path(op Op, word string) {
 	if strings.ContainsRune(word, anyText) {
@@ -259,7 +262,11 @@ func (l *line) path(op Op, word string) {
 		key := string(op) + " " + dir + " " + word
 		c, ok := l.paths[key]
 		if !ok {
-			c = classifyPattern(op, word, dir, l.in)
+			if op == opSecret {
+				c = slices.DeleteFunc(classifyPattern(OpRead, word, dir, l.in), func(c Category) bool { return c != Secret })
+			} else {
+				c = classifyPattern(op, word, dir, l.in)
+			}
 			l.paths[key] = c
 		}
 		l.found.add(c...)
@@ -281,6 +288,7 @@ func (l *line) wander(node syntax.Node) {
 // enter adds the folder that a cd leads to, from wherever the line may be. Later rounds add only what they see first:
 // a cd that is read again is the same one.
 func (l *line) enter(to string) {
+	l.path(OpRead, to)
 	if l.round > 0 && l.entered[to] {
 		return
 	}

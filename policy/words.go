@@ -165,7 +165,7 @@ func (l *line) parameter(p *syntax.ParamExp) []string {
 }
 
 func (l *line) variable(name string) []string {
-	if v := l.vars[name]; len(v) > 0 {
+	if v := l.vars[name]; len(v) > 0 && name != "PATH" {
 		return v
 	}
 	switch name {

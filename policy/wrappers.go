@@ -138,7 +138,7 @@ func (l *line) wrapped(name string, w wrapper, args []string, input string) {
 			return
 		}
 	}
-	if name == "env" {
+	if name == "env" && !hasOption(args, "-S", "--split-string") {
 		// What is in the environment has keys in it.
 		l.found.add(Secret)
 	}
