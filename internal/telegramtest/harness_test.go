@@ -340,11 +340,10 @@ func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 // until looks again after each change until ok is true.
 func (w *world) until(ok func() bool) {
 	w.t.Helper()
-	for !ok() {
-		if w.t.Context().Err() != nil {
+	for limit := time.Now().Add(time.Minute); !ok(); runtime.Gosched() {
+		if time.Now().After(limit) {
 			w.t.Fatal("never came true")
 		}
-		runtime.Gosched()
 	}
 }
 
