@@ -19,6 +19,7 @@ import (
 //	run COMMAND            asks and runs it in the folder; the output stands in the item
 //	together A || B || …   runs the commands at the same time, so that their questions are open at the same time
 //	write PATH TEXT        asks and writes TEXT and a newline to the file
+//	read PATH              asks and reads the file, and says what it holds
 //	ask QUESTION|A|B       asks a person, and says the answer; without options the person answers in their own words
 //	plan TEXT              shows a plan, and says what was decided
 //	sleep DURATION         waits
@@ -74,6 +75,12 @@ func (s *Scripted) follow(word, rest, line string) {
 	case "write":
 		path, text, _ := strings.Cut(rest, " ")
 		s.told(s.Edit(path, text+"\n"))
+	case "read":
+		text, a := s.Read(rest)
+		if a.Allows() {
+			s.Say(text)
+		}
+		s.told(a)
 	case "ask":
 		s.question(rest)
 	case "plan":

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -100,6 +101,9 @@ func (r *Runtime) Open(ctx context.Context, o runner.Options) (runner.Session, e
 	return s, nil
 }
 
+// ours is what rand.Text makes; a token of another form must not become a path.
+var ours = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
+
 // load reads a session's record; an unknown token, whatever it looks like, is runner.ErrNoSession.
 func (r *Runtime) load(token string) (record, error) {
 	if r.Data == "" {
@@ -111,7 +115,7 @@ func (r *Runtime) load(token string) (record, error) {
 		}
 		return rec, nil
 	}
-	if !filepath.IsLocal(token) || filepath.Base(token) != token {
+	if !ours.MatchString(token) {
 		return record{}, runner.ErrNoSession
 	}
 	b, err := os.ReadFile(r.file(token))

@@ -2,6 +2,7 @@ package runnertest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -74,7 +75,7 @@ func (s *Scripted) Say(text string) {
 func (s *Scripted) Run(command string) runner.Answer {
 	item := runner.Item{ID: s.id(), Kind: runner.ItemCommand, Status: runner.ItemRunning, Title: "Run a command", Command: command}
 	a := s.act(&item, runner.Question{
-		Kind: runner.KindCommand, Title: item.Title, Command: command, Folder: s.Folder(), Categories: classify(command, s.Folder()),
+		Kind: runner.KindCommand, Title: item.Title, Command: command, Folder: s.Folder(), Categories: policy.Classify(command, s.workspace()),
 	}, func() error {
 		out := process.NewCapture(outputLimit)
 		exit, err := process.Run(s.context, process.Command{
@@ -101,12 +102,34 @@ func (s *Scripted) Edit(path, content string) runner.Answer {
 		ID: s.id(), Kind: runner.ItemFileChange, Status: runner.ItemRunning, Title: "Write " + path, Files: []runner.FileChange{change},
 	}
 	return s.act(&item, runner.Question{
-		Kind: runner.KindFileChange, Title: item.Title, Folder: s.Folder(), Files: item.Files, Categories: []policy.Category{policy.Write},
+		Kind: runner.KindFileChange, Title: item.Title, Folder: s.Folder(), Files: item.Files,
+		Categories: policy.ClassifyPath(policy.OpWrite, path, s.workspace()),
 		Check: func() (string, error) {
 			now, err := s.read(path)
 			return fmt.Sprintf("%v %s", err == nil, now), nil
 		},
 	}, func() error { return s.write(path, content) })
+}
+
+// Read asks whether a file may be read, and returns it if it may.
+func (s *Scripted) Read(path string) (string, runner.Answer) {
+	item := runner.Item{ID: s.id(), Kind: runner.ItemToolCall, Status: runner.ItemRunning, Title: "Read " + path}
+	a := s.act(&item, runner.Question{
+		Kind: runner.KindTool, Title: item.Title, Folder: s.Folder(), Tool: "read", Arguments: arguments(path),
+		Categories: policy.ClassifyPath(policy.OpRead, path, s.workspace()),
+	}, func() (err error) {
+		item.Text, err = s.read(path)
+		return err
+	})
+	return item.Text, a
+}
+
+func arguments(path string) runner.RawArguments {
+	b, err := json.Marshal(map[string]string{"path": path})
+	if err != nil {
+		return nil // a string can be written
+	}
+	return b
 }
 
 // Ask asks a question as it is, apart from its turn and its item.
@@ -165,6 +188,11 @@ func (s *Scripted) home() string {
 		return s.Folder()
 	}
 	return s.session.runtime.Data
+}
+
+// workspace is what the classification needs to know. Nothing here runs in a sandbox.
+func (s *Scripted) workspace() policy.Workspace {
+	return policy.Workspace{Root: s.Folder(), Home: s.home()}
 }
 
 func (s *Scripted) read(path string) (string, error) {
