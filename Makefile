@@ -14,7 +14,7 @@ FUZZ_TIME    ?= 10s
 BENCH        ?= .
 BENCH_TIME   ?= 1s
 
-.PHONY: demo test need fmt fmt-check lint vet build race cover bench fuzz clean
+.PHONY: demo test need fmt fix fmt-check lint vet build race cover bench fuzz clean
 .NOTPARALLEL:
 
 demo:
@@ -29,12 +29,19 @@ need:
 fmt:
 	$(TOOL) gofumpt -w .
 
+# What the linter can repair by itself.
+fix:
+	$(TOOL) golangci-lint run --fix $(PKG)
+
 fmt-check:
 	@files=$$($(TOOL) gofumpt -l .) || exit 1; \
 	if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
 
+# A test may sleep for seconds only where they cost nothing. The linter cannot see whose clock it is; the imports tell.
 lint:
 	$(TOOL) golangci-lint run $(PKG)
+	@files=$$(grep -rlE --include='*_test.go' 'time\.Sleep\(.*time\.(Second|Minute|Hour|Until)' . | xargs -r grep -L '"testing/synctest"'); \
+	if [ -n "$$files" ]; then echo "sleeps in real time:"; echo "$$files"; exit 1; fi
 
 vet:
 	$(GO) vet ./...
