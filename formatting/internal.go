@@ -22,6 +22,9 @@ const modeNotice = "[MODE_UPDATE]"
 // maxTag is how long an opening tag may be with its attributes, in bytes; what is longer is text.
 const maxTag = 512
 
+// maxSpan is how far a code span may reach, in bytes, so that one stray backtick cannot hold back a long text.
+const maxSpan = 4096
+
 // StripInternal removes what is meant for an agent and not for a reader: plan, reminder, reasoning and tool-protocol
 // blocks with their tags, and mode notices with their line. Quoted code, in fences and in code spans, is left alone. In a
 // text that is still being written a block that has begun hides the rest, and so does the beginning of a tag at the very
@@ -146,7 +149,7 @@ func (s *Stripper) lineStart(last bool) (int, bool) {
 	if text == "" && !last {
 		return 0, false
 	}
-	if text != "" && (text[0] == '`' || text[0] == '~') {
+	if mayFence(text) {
 		end := strings.IndexByte(text, '\n')
 		if end < 0 {
 			if !last {
@@ -181,6 +184,15 @@ func (s *Stripper) lineStart(last bool) (int, bool) {
 	return 0, true
 }
 
+// mayFence reports whether a line that begins like this can be a fence.
+func mayFence(text string) bool {
+	if text == "" || text[0] != '`' && text[0] != '~' {
+		return false
+	}
+	run := len(text) - len(strings.TrimLeft(text, text[:1]))
+	return run >= 3 || run == len(text)
+}
+
 // fenceLine opens or closes a fence if a line, without its indentation, is one.
 func (s *Stripper) fenceLine(line string) {
 	run := line[:len(line)-len(strings.TrimLeft(line, line[:1]))]
@@ -201,9 +213,15 @@ func (s *Stripper) codeSpan(last bool) (int, bool) {
 	if run == len(s.held) && !last {
 		return 0, false
 	}
+	if run >= maxSpan {
+		return s.untilLineEnd(), true
+	}
 	paragraph, complete := s.held, last
-	if end := strings.Index(s.held, "\n\n"); end >= 0 {
-		paragraph, complete = s.held[:end], true
+	if len(paragraph) > maxSpan {
+		paragraph, complete = paragraph[:maxSpan], true
+	}
+	if end := strings.Index(paragraph, "\n\n"); end >= 0 {
+		paragraph, complete = paragraph[:end], true
 	}
 	end := codeEnd(paragraph[run:], run)
 	if end >= 0 && (run+end < len(paragraph) || complete) {

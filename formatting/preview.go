@@ -1,6 +1,7 @@
 package formatting
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,8 +81,10 @@ func closeInline(s string) string {
 	var open []string // bold and strikethrough that have begun
 	label := -1       // where the last label begins
 	for i := 0; i < len(s); {
-		c := s[i]
-		run := len(s[i:]) - len(strings.TrimLeft(s[i:], s[i:i+1]))
+		c, run := s[i], 1
+		if c == '`' || c == '*' || c == '~' {
+			run = len(s[i:]) - len(strings.TrimLeft(s[i:], s[i:i+1]))
+		}
 		switch {
 		case c == '\\':
 			i += 2
@@ -94,13 +97,12 @@ func closeInline(s string) string {
 			i += run + end
 			continue
 		case c == '[':
-			label, run = i, 1
+			label = i
 		case c == ']' && label >= 0 && strings.HasPrefix(s[i:], "]("):
 			if !strings.ContainsAny(s[i:], ")\n") {
 				head := strings.TrimSuffix(s[:label], "!")
 				return closeInline(head + s[label+1:i])
 			}
-			run = 1
 		case c == '*' && run >= 2 || c == '~' && run == 2:
 			marker := s[i : i+2]
 			prev, _ := utf8.DecodeLastRuneInString(s[:i])
@@ -110,11 +112,9 @@ func closeInline(s string) string {
 				return finish(s[:i], open)
 			case len(open) > 0 && open[len(open)-1] == marker && i > 0 && !unicode.IsSpace(prev):
 				open = open[:len(open)-1]
-			case run == 2 && !unicode.IsSpace(next) && (i == 0 || !wordRune(prev)):
+			case run == 2 && !slices.Contains(open, marker) && !unicode.IsSpace(next) && (i == 0 || !wordRune(prev)):
 				open = append(open, marker)
 			}
-		default:
-			run = 1
 		}
 		i += run
 	}

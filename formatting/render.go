@@ -243,7 +243,7 @@ func (r *renderer) quote(n *ast.Blockquote) {
 		if r.dirty {
 			r.gap = max(r.gap, 1)
 		} else {
-			r.b.write(r.indent)
+			r.b.write(r.indent[len(outer):])
 		}
 		r.blocks(n)
 		return
@@ -291,6 +291,9 @@ func (r *renderer) list(n *ast.List) {
 			r.separate(false)
 		}
 		marker := "• "
+		if n.Marker == '+' {
+			marker = "+ " // more often a line of a diff than a bullet
+		}
 		if n.IsOrdered() {
 			marker = strconv.Itoa(number) + string(n.Marker) + " "
 			number++

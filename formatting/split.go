@@ -63,7 +63,7 @@ func (s *splitter) cut(last bool) (Message, bool) {
 	return s.take(window, size), true
 }
 
-// skipSpace drops white space before the next message. Inside code it stays: there it is indentation. 
+// skipSpace drops white space before the next message. Inside code it stays: there it is indentation.
 func (s *splitter) skipSpace(last bool) {
 	s.begin()
 	if slices.ContainsFunc(s.carry, func(e Entity) bool { return e.verbatim() && !s.blankRest(e, last) }) {
