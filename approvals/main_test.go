@@ -3,6 +3,7 @@ package approvals_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -18,7 +19,19 @@ import (
 	"drawbridge/runner"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain runs fewer random histories than rapid would by itself, because each writes to a real file for minutes of its
+// own time; -rapid.checks asks for more.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
+	if !asked {
+		if err := flag.Set("rapid.checks", "25"); err != nil {
+			panic(err)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const chat = "-1001:7"
 
