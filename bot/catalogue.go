@@ -1,0 +1,130 @@
+package bot
+
+import (
+	"drawbridge/approvals"
+	"drawbridge/policy"
+)
+
+// The catalogue of commands and replies: every text of theirs that a person sees. Cards and turns have theirs in
+// catalogue_cards.go.
+
+const (
+	textAside       = "A message could not be handled and was not run. Please send it again."
+	textStranger    = "This bot works only for the people on its list. Ask its owner to add you."
+	textPaired      = "You are the owner of this bot now. Send /help to see what it does, or just tell it what to do."
+	textViewer      = "You can read here, but not give work. An owner can change that."
+	textWelcome     = "Tell me what to do, and I pass it to the agent. When it wants to do something that this chat's mode does not allow, I ask you here."
+	textGroupOff    = "This group is not enabled. An owner can enable it with /enable; then everyone here reads what the agent does."
+	textGroupOn     = "This group is enabled. The people on the list can give work here; everyone here reads it."
+	textGroupGone   = "This group is not enabled any more."
+	textOwnersOnly  = "Only an owner can do this."
+	textUnknownWord = "I don't know this command. /help lists those that I know."
+	textNotHere     = "This is for groups."
+
+	textModeNow       = "Mode of this chat: "
+	textModeAsk       = "Choose another:"
+	textModeSame      = "This chat is in this mode already: "
+	textModeSet       = "The mode is now "
+	textModeNext      = "It is in force from the next question on, also in a turn that runs."
+	textModeWaiting   = "What waits for an answer still waits: "
+	textModeWrong     = "There is no such mode. The modes are: "
+	textModeUnchanged = "Nothing was changed."
+	textFullTitle     = "full-access: please confirm"
+	textFullMeans     = "The agent then runs commands, deletes, uses the network and changes files outside the project on this machine without asking. It still asks about secrets, credentials, payments and publishing, as far as they can be recognised."
+	textFullYes       = "Use full-access"
+	textFullNo        = "Keep "
+	textFullList      = "These wait now and would be allowed with it:"
+	textFullKept      = "The mode was not changed."
+	textEffective     = "Effective with this runtime: "
+
+	textNewDone     = "A new session begins with your next message. Mode and project stay."
+	textNothingRuns = "Nothing runs here."
+	textSessionEnds = "The agent's process is ended; your next message resumes it."
+
+	textProjectNow     = "Project: "
+	textProjectNone    = "No project is chosen."
+	textProjectWrong   = "There is no such project. "
+	textProjectList    = "Choose one:"
+	textProjectNoneAt  = "No host offers a project. Add one to the configuration, and check that its folder exists and that the host runs."
+	textProjectSet     = "This chat now works in "
+	textRuntimeNow     = "Runtime: "
+	textRuntimeWrong   = "There is no such runtime. "
+	textRuntimeList    = "Choose one:"
+	textRuntimeSet     = "This chat now uses "
+	textRuntimeNone    = "No runtime is configured on the host of this project."
+	textFreshSession   = " A new session begins with your next message."
+	textQueueFull      = "Too many prompts wait here already. This one was not taken."
+	textQueueEmpty     = "Nothing waits."
+	textQueued         = "Queued"
+	textQueuedBehind   = "Queued: another chat's turn works in this folder."
+	textTakenBack      = "Taken back; it will not be run."
+	textTooLate        = "It has begun already. /stop ends it."
+	textStoppedFirst   = "Not run: it was stopped before it began."
+	textFileLost       = "A file could not be fetched from Telegram, so nothing was run. Please send it again."
+	textFileTooLarge   = "The file is too large: 20 MB is the most a bot may fetch. Nothing was run."
+	textEmpty          = "There is nothing in this message that I could pass on."
+	textGrantsNone     = "Nothing is granted in this chat; every question is asked."
+	textGrants         = "Granted in this chat:"
+	textGrantGone      = "Removed. It is asked about again."
+	textGrantNot       = "It is gone already."
+	textPendingNone    = "Nothing waits for an answer."
+	textContinued      = "Continuing."
+	textContinuePrompt = "Continue where you were interrupted. What you had begun may be half done; look before you repeat anything."
+	textPlainNo        = "That was not for this chat."
+
+	textReplyHelp = "A reply does not decide this: tap a button. To deny it with a reason, reply with “deny” and the reason."
+	textDenied    = "Denied, and the agent is told why."
+	textAnswered  = "Answered."
+
+	tapStale      = "This button has no meaning here any more."
+	tapNobody     = "You are not on the list of people who may do this."
+	tapAllowed    = "Allowed"
+	tapDenied     = "Denied"
+	tapDone       = "Done"
+	tapShown      = "Look at the file, then decide."
+	tapShownTwice = "It was shown already; see below."
+)
+
+// modeMeans says in one sentence what a mode lets the agent do without asking. It follows the table in policy.
+func modeMeans(m policy.Mode) string {
+	switch m {
+	case policy.ApprovalRequired:
+		return "reads in the project; asks about everything else"
+	case policy.AutoAcceptEdits:
+		return "also writes in the project; asks about commands, deletes, network and the rest"
+	case policy.Auto:
+		return "as before, and a reviewer (a model) may decide about commands and network in your place; without a reviewer you are asked"
+	case policy.FullAccess:
+		return "runs everything on this machine without asking, but secrets, credentials, payments and publishing"
+	}
+	return ""
+}
+
+// refusal says to whoever tapped why nothing was decided.
+func refusal(r approvals.Refusal) string {
+	switch r {
+	case approvals.RefusedUnknown:
+		return "This approval is not known any more."
+	case approvals.RefusedForbidden:
+		return tapNobody
+	case approvals.RefusedOwners:
+		return "Only an owner may grant this for the project."
+	case approvals.RefusedChat:
+		return "This belongs to another chat."
+	case approvals.RefusedAction:
+		return "This approval has no such button."
+	case approvals.RefusedAnswers:
+		return "This is not one of the answers that were offered."
+	case approvals.RefusedGone:
+		return "The agent is gone. Nothing ran."
+	case approvals.RefusedOverdue:
+		return "Too late: the time to answer is over, and it was denied."
+	case approvals.RefusedWithdrawn:
+		return "The agent has taken this back."
+	case approvals.RefusedChanged:
+		return "The files have changed meanwhile; it is asked again below."
+	case approvals.RefusedHumanOnly, approvals.RefusedNotAllowed:
+		return "This has to be decided by itself."
+	}
+	return "This can't be decided any more."
+}

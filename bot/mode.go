@@ -1,0 +1,215 @@
+package bot
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"drawbridge/approvals"
+	"drawbridge/bridge"
+	"drawbridge/formatting"
+	"drawbridge/internal/store"
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// What the buttons of menus do, as choice.Do.
+const (
+	doMode    = "mode"      // mode
+	doFull    = "full"      // approvals to allow with it
+	doKeep    = "keep-mode" // nothing
+	doProject = "project"   // name
+	doRuntime = "runtime"   // name
+	doRevoke  = "revoke"    // host, grant
+)
+
+// maxListed is how many approvals a confirmation of full-access lists.
+const maxListed = 10
+
+func (b *Bot) modeCommand(t *store.Txn, s author, args string) error {
+	c, err := b.cfg.Chats.Get(t, s.chat.Key())
+	if err != nil {
+		return err
+	}
+	switch args = strings.ToLower(strings.TrimSpace(args)); args {
+	case "":
+		return b.showModes(t, s, c)
+	case "default":
+		return b.chooseMode(t, s, c, b.cfg.Chats.DefaultMode())
+	}
+	m, err := policy.ParseMode(args)
+	if err != nil {
+		var text formatting.Builder
+		text.Text(textModeWrong)
+		for i, m := range policy.Modes() {
+			if i > 0 {
+				text.Text(", ")
+			}
+			text.Code(string(m))
+		}
+		text.Text(". " + textModeUnchanged)
+		return b.send(t, s.chat, s.message, "", text.Message())
+	}
+	return b.chooseMode(t, s, c, m)
+}
+
+func (b *Bot) showModes(t *store.Txn, s author, c bridge.Chat) error {
+	var m formatting.Builder
+	m.Text(textModeNow).Bold(string(c.Mode)).Text("\n")
+	if eff, why, err := b.effective(t, c); err != nil {
+		return err
+	} else if eff != c.Mode {
+		m.Text(textEffective).Bold(string(eff)).Text(why + "\n")
+	}
+	var rows [][]option
+	for _, mode := range policy.Modes() {
+		m.Text("\n").Bold(string(mode)).Text(" – " + modeMeans(mode))
+		label := string(mode)
+		if mode == c.Mode {
+			label = "• " + label
+		}
+		rows = append(rows, []option{{Label: label, choice: choice{Do: doMode, Args: []string{string(mode)}}}})
+	}
+	m.Text("\n\n" + textModeAsk)
+	return b.send(t, s.chat, s.message, "", m.Message(), rows...)
+}
+
+// effective is the mode that the chat's runtime really works under, and why if it is not the chat's.
+func (b *Bot) effective(t *store.Txn, c bridge.Chat) (policy.Mode, string, error) {
+	hello, ok, err := b.cfg.Chats.Hello(t, c.Host)
+	if err != nil || !ok {
+		return c.Mode, "", err
+	}
+	capability, ok := hello.Runtimes[c.Runtime]
+	eff, known := capability.Modes[c.Mode]
+	if !ok || !known {
+		return c.Mode, "", nil
+	}
+	why := ""
+	if w := capability.Why[string(c.Mode)]; w != "" {
+		why = ": " + formatting.Inline(w, 300)
+	}
+	return eff.AtMost(c.Mode), why, nil
+}
+
+// chooseMode changes the mode; full-access only after a second tap, which spells out what it means.
+func (b *Bot) chooseMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) error {
+	if m == c.Mode {
+		var text formatting.Builder
+		text.Text(textModeSame).Bold(string(m))
+		return b.send(t, s.chat, s.message, "", text.Message())
+	}
+	if m == policy.FullAccess {
+		return b.confirmFull(t, s, c)
+	}
+	return b.setMode(t, s, m)
+}
+
+func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
+	if _, err := b.cfg.Chats.SetMode(t, s.chat.Key(), m); err != nil {
+		return err
+	}
+	var text formatting.Builder
+	text.Text(textModeSet).Bold(string(m)).Text(": " + modeMeans(m) + ". " + textModeNext)
+	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 {
+		text.Text("\n" + textModeWaiting + plural(len(open), "question") + ", see /pending.")
+	}
+	return b.send(t, s.chat, s.message, "", text.Message())
+}
+
+// confirmFull asks for the second tap. What waits now and would be allowed is listed, and allowed only by the button that
+// says so.
+func (b *Bot) confirmFull(t *store.Txn, s author, c bridge.Chat) error {
+	var m formatting.Builder
+	m.Bold(textFullTitle).Text("\n" + textFullMeans)
+	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
+	if err != nil {
+		return err
+	}
+	rows := [][]option{{{Label: textFullYes, Style: string(runner.StyleDanger), choice: choice{Do: doFull}}}}
+	if ids := listAllowed(&m, open, c.Interaction); len(ids) > 0 {
+		rows = append(rows, []option{{
+			Label: textFullYes + " and allow " + these(len(ids)), Style: string(runner.StyleDanger), choice: choice{Do: doFull, Args: ids},
+		}})
+	}
+	rows = append(rows, []option{{Label: textFullNo + string(c.Mode), choice: choice{Do: doKeep}}})
+	return b.send(t, s.chat, s.message, "", m.Split()[0], rows...)
+}
+
+func these(n int) string {
+	if n == 1 {
+		return "this one"
+	}
+	return fmt.Sprintf("these %d", n)
+}
+
+// listAllowed writes out the approvals that full-access would allow without asking, and returns their ids. Human-only
+// ones are never among them, nor is any of which not every byte finds room in the message.
+func listAllowed(m *formatting.Builder, open []approvals.Record, i policy.Interaction) []string {
+	var ids []string
+	for _, r := range open {
+		c := r.Question.Categories
+		if len(ids) == maxListed || policy.HumanOnly(c...) || policy.Decide(policy.FullAccess, i, c...) != policy.Allow {
+			continue
+		}
+		var one formatting.Builder
+		cardBody(&one, r.Question)
+		if m.Len()+one.Len() > 3600 {
+			continue
+		}
+		if len(ids) == 0 {
+			m.Text("\n\n" + textFullList)
+		}
+		m.Text("\n").Append(one.Message())
+		ids = append(ids, string(r.ID))
+	}
+	return ids
+}
+
+// useFull is the second tap. The approvals were listed on the message that was tapped; each is decided again under the
+// mode that is now in force.
+func (b *Bot) useFull(t *store.Txn, s author, ids []string, token string) (allowed int, err error) {
+	if _, err := b.cfg.Chats.SetMode(t, s.chat.Key(), policy.FullAccess); err != nil {
+		return 0, err
+	}
+	c, err := b.cfg.Chats.Get(t, s.chat.Key())
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		o, err := b.cfg.Approvals.DecideIn(t, approvals.Tap{
+			ID: approvals.ID(id), Chat: s.chat.Key(), Person: s.Person, Action: runner.ActionAllow, Token: token + id,
+			Under: &runner.Policy{Mode: c.Mode, Interaction: c.Interaction},
+		})
+		if err != nil {
+			return 0, err
+		}
+		if o.Won {
+			allowed++
+		}
+	}
+	return allowed, nil
+}
+
+func runtimeRows(h bridge.Hello) [][]option {
+	var rows [][]option
+	for _, name := range sortedRuntimes(h) {
+		rows = append(rows, []option{{
+			Label: buttonLabel(name), Disabled: h.Runtimes[name].State == runner.Failed, choice: choice{Do: doRuntime, Args: []string{name}},
+		}})
+	}
+	return rows
+}
+
+func sortedRuntimes(h bridge.Hello) []string {
+	var names []string
+	for name := range h.Runtimes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

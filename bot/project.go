@@ -1,0 +1,235 @@
+package bot
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"drawbridge/approvals"
+	"drawbridge/bridge"
+	"drawbridge/formatting"
+	"drawbridge/internal/store"
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// turnNote is what the bot remembers of a turn, under turnNoteKey, until its answer is sent.
+type turnNote struct {
+	V       int           `json:"v"`
+	Chat    string        `json:"chat"`
+	Host    string        `json:"host"`
+	First   int64         `json:"first"` // its first entry in the host's log
+	Started time.Time     `json:"started"`
+	Prompt  bridge.Prompt `json:"prompt"`
+}
+
+func turnNoteKey(turn string) string { return "g:turn:" + turn }
+
+// Project shows an entry of a host's log in its chat; what it puts into t is in the commit that moves past the entry.
+// An entry of a chat that is not ours is skipped.
+func (b *Bot) Project(t *store.Txn, e bridge.Entry) error {
+	chat, err := ParseChat(e.Chat)
+	if err != nil {
+		b.cfg.Logger.Warn("entry of an unknown chat skipped", "chat", e.Chat, "seq", e.Seq)
+		return nil
+	}
+	switch e.Event.Kind {
+	case runner.TurnStarted:
+		return b.turnStarted(t, chat, e)
+	case runner.TurnEnded:
+		return b.turnEnded(t, chat, e)
+	case runner.RequestOpened:
+		return b.requestOpened(t, e)
+	case runner.RequestResolved:
+		return b.requestResolved(t, e)
+	case runner.PolicyChanged:
+		return b.policyChanged(t, chat, e)
+	case runner.SessionStarted, runner.ItemStarted, runner.ContentDelta, runner.ItemCompleted, runner.PlanUpdated, runner.ReviewChanged,
+		runner.BackgroundEvent, runner.UsageUpdated, runner.Notice:
+		// told by the live turn, and by the answer
+	}
+	return nil
+}
+
+func (b *Bot) turnStarted(t *store.Txn, chat ChatRef, e bridge.Entry) error {
+	c, err := b.cfg.Chats.Get(t, e.Chat)
+	if err != nil {
+		return err
+	}
+	if c.Active == nil || c.Active.Turn != e.Turn {
+		return nil
+	}
+	p := c.Active.Prompt
+	n := turnNote{V: Version, Chat: e.Chat, Host: e.Host, First: e.Seq, Started: e.At, Prompt: p}
+	n.Prompt.Files = nil
+	if err := store.Put(t, turnNoteKey(e.Turn), n); err != nil {
+		return err
+	}
+	t.Add(meaningsIndex, turnNoteKey(e.Turn), store.Micros(e.At))
+	if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindDelete, Slot: queuedSlot(p.ID)}); err != nil {
+		return err
+	}
+	m := liveFace(bridge.Live{}, 0)
+	return b.cfg.Outbox.Put(t, Outgoing{
+		Chat: chat, Kind: KindSend, Slot: liveSlot(e.Turn), Text: m.Text, Entities: m.Entities, Buttons: b.stopButton(e.Turn),
+		ReplyTo: replyTo(p), Silent: true,
+	})
+}
+
+// replyTo is the message that a prompt was, 0 if it was none.
+func replyTo(p bridge.Prompt) int {
+	n, err := strconv.Atoi(p.Ref)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
+	n, known, err := store.Get[turnNote](t, turnNoteKey(e.Turn))
+	if err != nil {
+		return err
+	}
+	var r runner.Result
+	if e.Event.Result != nil {
+		r = *e.Event.Result
+	}
+	var s story
+	if known {
+		last := e.Seq
+		if last == 0 { // the host died: everything that it has written
+			last = 1<<53 - 1
+		}
+		entries, err := bridge.TimelineIn(t, n.Host, e.Chat, n.First, last, 0)
+		if err != nil {
+			return err
+		}
+		s = tell(entries, e.Turn)
+		t.Delete(turnNoteKey(e.Turn))
+		t.Drop(meaningsIndex, turnNoteKey(e.Turn))
+	}
+	took := time.Duration(0)
+	if known {
+		took = e.At.Sub(n.Started)
+	}
+	m := s.summary(turnEnd(r, took, s.count))
+	var buttons [][]Button
+	if known && r.Outcome != runner.Completed && n.Prompt.Text != "" {
+		buttons, err = b.buttons(t, chat, []option{{Label: textContinue, choice: choice{Do: doContinue, Args: []string{e.Turn}}}})
+		if err != nil {
+			return err
+		}
+	}
+	err = b.cfg.Outbox.Put(t, Outgoing{
+		Chat: chat, Kind: KindEdit, Slot: liveSlot(e.Turn), Upsert: true, Final: true, Text: m.Text, Entities: m.Entities, Buttons: buttons,
+		Silent: r.Outcome == runner.Completed,
+	})
+	if err != nil {
+		return err
+	}
+	return b.answer(t, chat, e.Turn, n.Prompt, s.answer, r.Outcome)
+}
+
+// answer sends what the agent said at last: text and entities, in as many messages as it takes, or a file.
+func (b *Bot) answer(t *store.Txn, chat ChatRef, turn string, p bridge.Prompt, text string, o runner.Outcome) error {
+	messages := formatting.Render(text, formatting.Options{})
+	if len(messages) == 0 {
+		if o != runner.Completed {
+			return nil // the summary says why
+		}
+		messages = []formatting.Message{{Text: textNoAnswer}}
+	}
+	var file *Outgoing
+	if len(messages) > maxAnswer {
+		file = &Outgoing{
+			Chat: chat, Kind: KindDocument, Text: textAnswerFile, Silent: true,
+			Document: &Document{Name: "answer.md", Bytes: []byte(cut(text, 250<<10))},
+		}
+		messages = messages[:1]
+	}
+	for i, m := range messages {
+		out := Outgoing{Chat: chat, Kind: KindSend, Slot: fmt.Sprintf("answer:%s:%d", turn, i), Text: m.Text, Entities: m.Entities}
+		if i == 0 {
+			out.ReplyTo = replyTo(p)
+		} else {
+			out.Silent = true
+		}
+		if err := b.cfg.Outbox.Put(t, out); err != nil {
+			return err
+		}
+	}
+	if file == nil {
+		return nil
+	}
+	return b.cfg.Outbox.Put(t, *file)
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
+func (b *Bot) requestOpened(t *store.Txn, e bridge.Entry) error {
+	r, d, err := b.approval(t, e)
+	if err != nil || r.ID == "" {
+		return err
+	}
+	if approvals.Standing(r, d).Word != approvals.StandsOpen {
+		return nil // it was over before it could be shown
+	}
+	return b.postCard(t, r)
+}
+
+func (b *Bot) requestResolved(t *store.Txn, e bridge.Entry) error {
+	r, d, err := b.approval(t, e)
+	if err != nil || r.ID == "" {
+		return err
+	}
+	return b.settleCard(t, r, d)
+}
+
+// approval reads what an entry is about, and the decision if there is one. Its record is guarded: a card is shown for
+// what stands at the time of the commit.
+func (b *Bot) approval(t *store.Txn, e bridge.Entry) (approvals.Record, *approvals.Decision, error) {
+	if e.Event.Request == nil {
+		return approvals.Record{}, nil, nil
+	}
+	id := approvals.ID(e.Event.Request.ID)
+	r, ok, err := store.Get[approvals.Record](t, approvals.AskKey(id))
+	if err != nil || !ok || r.Chat != e.Chat {
+		return approvals.Record{}, nil, err
+	}
+	d, decided, err := store.Get[approvals.Decision](t, approvals.DecisionKey(id))
+	if err != nil || !decided {
+		return r, nil, err
+	}
+	return r, &d, nil
+}
+
+// Decided is approvals.Config.Decided of a gateway: the card says what was decided in the commit that decides it.
+func (b *Bot) Decided(t *store.Txn, r approvals.Record, d approvals.Decision) error {
+	return b.settleCard(t, r, &d)
+}
+
+func (b *Bot) policyChanged(t *store.Txn, chat ChatRef, e bridge.Entry) error {
+	p := e.Event.Policy
+	if p == nil || p.Asked == p.Effective {
+		return nil
+	}
+	var m formatting.Builder
+	m.Text("This runtime works under ").Code(policyWords(p.Effective)).Text(" instead of ").Code(policyWords(p.Asked))
+	if p.Why != "" {
+		m.Text(": " + formatting.Inline(p.Why, 300))
+	}
+	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindSend, Text: m.Message().Text, Entities: m.Message().Entities, Silent: true})
+}
+
+func policyWords(p runner.Policy) string {
+	if p.Interaction == policy.Plan {
+		return string(p.Mode) + ", plan"
+	}
+	return string(p.Mode)
+}

@@ -1,0 +1,239 @@
+package bot
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"drawbridge/approvals"
+	"drawbridge/formatting"
+	"drawbridge/internal/store"
+
+	"github.com/go-telegram/bot/models"
+)
+
+// author is who wrote or tapped, as far as it counts: a person with a role, in a chat where the bot works.
+type author struct {
+	approvals.Person
+	chat    ChatRef
+	message int       // to reply to; 0 if there is none
+	at      time.Time // on the clock of prompts
+}
+
+// Lane sorts updates: what must get through while messages are being prepared takes the control lane. Commands that later
+// prompts depend on (/new, /project, /runtime) keep their place among the prompts.
+func (b *Bot) Lane(u *models.Update) Lane {
+	if u.CallbackQuery != nil || u.StoppedMessageGeneration != nil {
+		return LaneControl
+	}
+	if u.Message != nil {
+		if name, _, ok := b.command(u.Message); ok && commandNamed(name).control {
+			return LaneControl
+		}
+	}
+	return LaneOrdinary
+}
+
+// Handle is Handler: everything that d causes goes into t.
+func (b *Bot) Handle(t *store.Txn, d *Delivery) error {
+	u := d.Update()
+	switch {
+	case u.CallbackQuery != nil:
+		return b.tap(t, d, u.CallbackQuery)
+	case u.Message != nil:
+		return b.message(t, d)
+	case u.EditedMessage != nil:
+		return b.edited(t, d, u.EditedMessage)
+	case u.StoppedMessageGeneration != nil:
+		return b.stopDraft(t, d)
+	}
+	return nil
+}
+
+// Aside is AsideHandler: a message that could not be handled is reported as not run.
+func (b *Bot) Aside(t *store.Txn, a Aside) error {
+	role, err := b.cfg.People.Role(t, a.Person)
+	if err != nil || a.Chat.ID == 0 || !role.CanPrompt() {
+		return err
+	}
+	return b.say(t, a.Chat, 0, textAside)
+}
+
+func (b *Bot) message(t *store.Txn, d *Delivery) error {
+	m := d.Update().Message
+	if m.MigrateFromChatID != 0 {
+		return b.migrate(t, m.MigrateFromChatID, m.Chat.ID)
+	}
+	if !content(m) {
+		return nil
+	}
+	s, ok, err := b.authorOf(t, d, m)
+	if err != nil || !ok {
+		return err
+	}
+	if name, args, is := b.command(m); is && authored(m) {
+		return b.run(t, d, s, name, args)
+	}
+	enabled, err := b.cfg.People.enabled(t, s.chat)
+	if err != nil || !enabled || !b.meantForUs(m) {
+		return err
+	}
+	if authored(m) && m.ReplyToMessage != nil && len(d.Updates) == 1 {
+		if done, err := b.replyToCard(t, s, m); err != nil || done {
+			return err
+		}
+	}
+	if !s.Role.CanPrompt() {
+		return b.say(t, s.chat, s.message, textViewer)
+	}
+	return b.prompt(t, d, s)
+}
+
+// content reports whether a message is one that somebody wrote, and not the note of an event in the chat.
+func content(m *models.Message) bool {
+	return m.Text != "" || m.Caption != "" || len(m.Photo) > 0 || m.Document != nil || m.Voice != nil || m.Audio != nil || m.Video != nil
+}
+
+// authored reports whether a message is its author's own word: only such a one counts as a command or an answer.
+func authored(m *models.Message) bool {
+	return m.ForwardOrigin == nil && m.ViaBot == nil && m.SenderChat == nil && !m.IsAutomaticForward
+}
+
+// authorOf returns who wrote m, and false if it is nobody to us. A stranger is answered in private, in one polite line, at
+// most once an hour; in groups there is silence.
+func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bool, error) {
+	s := author{chat: d.Chat, message: m.ID, at: moment(m)}
+	if m.From == nil || m.From.IsBot || m.SenderChat != nil {
+		return s, false, nil // anonymous administrators and channels are nobody
+	}
+	role, err := b.cfg.People.Role(t, m.From.ID)
+	if err != nil {
+		return s, false, err
+	}
+	s.Person = approvals.Person{ID: m.From.ID, Name: personName(m.From), Role: role}
+	if role == approvals.Owner || role == approvals.Operator || role == approvals.Viewer {
+		return s, true, nil
+	}
+	if !d.Chat.Private() {
+		return s, false, nil
+	}
+	if name, args, is := b.command(m); is && name == "start" && args != "" && authored(m) {
+		paired, err := b.cfg.People.pair(t, m.From.ID, args)
+		if err != nil {
+			return s, false, err
+		}
+		if paired {
+			b.cfg.Logger.Info("the first owner was paired", "person", m.From.ID)
+			return s, false, b.say(t, d.Chat, m.ID, textPaired)
+		}
+	}
+	ok, err := b.cfg.People.mayDecline(t, m.From.ID)
+	if err != nil || !ok {
+		return s, false, err
+	}
+	return s, false, b.say(t, d.Chat, 0, textStranger)
+}
+
+func personName(u *models.User) string {
+	name := strings.TrimSpace(u.FirstName + " " + u.LastName)
+	if name == "" {
+		name = u.Username
+	}
+	return formatting.Inline(name, 64)
+}
+
+// meantForUs reports whether a message in a group is for the bot: a reply to somebody else is not, unless it names the
+// bot. Telegram's privacy mode keeps the rest away where it is on.
+func (b *Bot) meantForUs(m *models.Message) bool {
+	r := m.ReplyToMessage
+	if r == nil || r.From == nil || r.ForumTopicCreated != nil || strings.EqualFold(r.From.Username, b.cfg.Username) || m.Chat.Type == models.ChatTypePrivate {
+		return true
+	}
+	return r.From.ID == b.cfg.API.ID() || b.cfg.Username != "" && strings.Contains(strings.ToLower(m.Text+m.Caption), "@"+strings.ToLower(b.cfg.Username))
+}
+
+// command reads a command that stands at the beginning of a message: its name in lower case, without the bot's name, and
+// what follows. A command that names another bot is none.
+func (b *Bot) command(m *models.Message) (name, args string, ok bool) {
+	if !strings.HasPrefix(m.Text, "/") {
+		return "", "", false
+	}
+	word, args, _ := strings.Cut(m.Text[1:], " ")
+	if first, rest, cut := strings.Cut(word, "\n"); cut {
+		word, args = first, rest+" "+args
+	}
+	name, at, named := strings.Cut(word, "@")
+	if named && !strings.EqualFold(at, b.cfg.Username) {
+		return "", "", false
+	}
+	name = strings.ToLower(name)
+	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return "", "", false // a path, for one
+	}
+	return name, strings.TrimSpace(args), true
+}
+
+// moment orders what people wrote in a chat: by Telegram's second, and within it by the number of the message.
+func moment(m *models.Message) time.Time {
+	return time.Unix(int64(m.Date), int64(m.ID)%int64(time.Second))
+}
+
+// edited changes a prompt that still waits. One that has begun is not touched.
+func (b *Bot) edited(t *store.Txn, d *Delivery, m *models.Message) error {
+	role, err := b.cfg.People.Role(t, d.Person)
+	if err != nil || !role.CanPrompt() || !authored(m) || m.Text == "" {
+		return err
+	}
+	text, _ := promptText([]*models.Message{m}, b.cfg.API.ID())
+	_, err = b.cfg.Chats.Revise(t, d.Chat.Key(), ref(m), text)
+	return err
+}
+
+// stopDraft is Telegram's own Stop button beside a draft; it exists in private chats only.
+func (b *Bot) stopDraft(t *store.Txn, d *Delivery) error {
+	role, err := b.cfg.People.Role(t, d.Person)
+	if err != nil || !role.CanPrompt() {
+		return err
+	}
+	_, err = b.cfg.Chats.Stop(t, d.Chat.Key(), time.Time{}, false)
+	return err
+}
+
+// migrate moves a group's chats to the supergroup that it became, with their mode and interaction.
+func (b *Bot) migrate(t *store.Txn, from, to int64) error {
+	if err := b.cfg.Outbox.Migrate(t, from, to); err != nil {
+		return err
+	}
+	return b.Migrated(t, from, to)
+}
+
+// Migrated is OutboxConfig.OnMigrated.
+func (b *Bot) Migrated(t *store.Txn, from, to int64) error {
+	was, is := ChatRef{ID: from}, ChatRef{ID: to}
+	if _, err := b.cfg.Chats.Migrate(t, was.Key(), is.Key()); err != nil {
+		return err
+	}
+	g, ok, err := store.Get[group](t, groupKey(from))
+	if err != nil || !ok {
+		return err
+	}
+	t.Delete(groupKey(from))
+	return store.Put(t, groupKey(to), g)
+}
+
+// say sends a short text.
+func (b *Bot) say(t *store.Txn, chat ChatRef, replyTo int, text string, rows ...[]option) error {
+	return b.send(t, chat, replyTo, "", formatting.Message{Text: text}, rows...)
+}
+
+// send sends a message with buttons, under a slot if it will be changed later.
+func (b *Bot) send(t *store.Txn, chat ChatRef, replyTo int, slot string, m formatting.Message, rows ...[]option) error {
+	buttons, err := b.buttons(t, chat, rows...)
+	if err != nil {
+		return err
+	}
+	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindSend, Slot: slot, Text: m.Text, Entities: m.Entities, Buttons: buttons, ReplyTo: replyTo})
+}
+
+// Prepare is Preparer: files are fetched before the commit, and only for people who may prompt.
+func (b *Bot) Prepare(ctx context.Context, d *Delivery) (any, error) { return b.files(ctx, d) }
