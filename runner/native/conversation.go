@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"golang.org/x/sys/unix"
 
@@ -66,14 +67,17 @@ func begin(dir, folder string) (*conversation, error) {
 	return c, nil
 }
 
+// ours is what rand.Text makes; a token of another form must not become a path.
+var ours = regexp.MustCompile(`^[A-Z2-7]{26,64}$`)
+
 // resume reads a conversation and repairs what a kill may have left: a line that is not whole is cut off, and a tool call
 // without a result gets one that says that it is not run again. Whatever is no token of ours is runner.ErrNoSession.
 func resume(dir, token string) (*conversation, error) {
-	if !filepath.IsLocal(token) || filepath.Base(token) != token {
+	if !ours.MatchString(token) {
 		return nil, fmt.Errorf("resume: %w", runner.ErrNoSession)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, token+".jsonl"), os.O_RDWR|os.O_APPEND, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.EINVAL) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("resume: %w", runner.ErrNoSession)
 	} else if err != nil {
 		return nil, fmt.Errorf("resume: %w", err)

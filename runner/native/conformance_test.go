@@ -1,0 +1,32 @@
+package native_test
+
+import (
+	"testing"
+
+	"drawbridge/internal/modeltest"
+	"drawbridge/runner"
+	"drawbridge/runner/native"
+	"drawbridge/runner/runnertest"
+)
+
+// hands are the tool calls of this runtime.
+func hands() modeltest.Hands {
+	return modeltest.Hands{
+		Run: func(command string) modeltest.Call { return modeltest.CallOf("shell", args{"command": command}) },
+		Write: func(p, text string) modeltest.Call {
+			return modeltest.CallOf("write_file", args{"path": p, "content": text})
+		},
+		Read:    func(path string) modeltest.Call { return modeltest.CallOf("read_file", args{"path": path}) },
+		Refused: "Not done.",
+	}
+}
+
+func TestNativeConforms(t *testing.T) {
+	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
+		Nonsense: true,
+		New: func(t *testing.T, data string) runner.Runtime {
+			srv := serve(t, modeltest.Config{Script: modeltest.Follow(hands()), Piece: 500})
+			return runtime(t, native.Config{BaseURL: srv.URL(), Data: data, Window: 1_000_000})
+		},
+	})
+}
