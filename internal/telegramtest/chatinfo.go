@@ -137,8 +137,10 @@ func (c *call) pinChatMessage() (any, error) {
 		return nil, badRequest("message to pin not found")
 	}
 	to.pinned = append(slices.DeleteFunc(to.pinned, func(id int64) bool { return id == m.id }), m.id)
-	c.s.add(&message{chat: to, topic: m.topic, sender: c.s.me(), silent: c.params.bool("disable_notification"),
-		service: &service{text: "message pinned", pinned: m}})
+	c.s.add(&message{
+		chat: to, topic: m.topic, sender: c.s.me(), silent: c.params.bool("disable_notification"),
+		service: &service{text: "message pinned", pinned: m},
+	})
 	return true, nil
 }
 

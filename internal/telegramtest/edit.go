@@ -28,7 +28,7 @@ func (c *call) own() (*message, error) {
 	switch {
 	case m == nil:
 		return nil, badRequest("message to edit not found")
-	case !m.sender.IsBot || m.service != nil || m.forward != nil:
+	case m.sender.ID != c.s.bot.ID || m.service != nil || m.forward != nil:
 		return nil, badRequest("message can't be edited")
 	default:
 		return m, nil
@@ -124,7 +124,7 @@ func (c *call) deleteMessage() (any, error) {
 func (c *call) mayDelete(m *message) error {
 	admin := m.chat.bot == Administrator
 	switch {
-	case !m.sender.IsBot && m.chat.kind != Private && !admin:
+	case m.sender.ID != c.s.bot.ID && m.chat.kind != Private && !admin:
 		return badRequest("message can't be deleted")
 	case c.now.Sub(m.date) >= deletable && !admin:
 		return badRequest("message can't be deleted for everyone")

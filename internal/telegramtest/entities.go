@@ -87,11 +87,9 @@ func (s *Server) parseEntities(raw string) ([]Entity, error) {
 	if strings.TrimSpace(raw) == "" {
 		return nil, nil
 	}
+	// What is no array is ignored by the server.
 	var items []json.RawMessage
-	if json.Unmarshal([]byte(raw), &items) != nil {
-		// What is no array is ignored by the server.
-		return nil, nil
-	}
+	_ = json.Unmarshal([]byte(raw), &items)
 	var out []Entity
 	for _, item := range items {
 		e, err := s.parseEntity(item)

@@ -64,11 +64,10 @@ func TestDelayedCallIsCarriedOutLater(t *testing.T) {
 	w.post("faults", fields{"method": "sendMessage", "delay_ms": 600_000})
 	late := *w
 	cancel := late.cancellable()
-	ended := make(chan error, 1)
-	go func() {
+	ended := async(func() error {
 		_, err := late.do("sendMessage", fields{"chat_id": ada, "text": "never"})
-		ended <- err
-	}()
+		return err
+	})
 	w.until(func() bool { return strings.Contains(string(w.get("calls?method=sendMessage")), "never") })
 	w.send(fields{"chat_id": ada, "text": "overtakes"})
 	cancel()

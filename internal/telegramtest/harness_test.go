@@ -244,7 +244,9 @@ func (w *world) send(args fields) message {
 func (w *world) control(method, path string, in any, headers ...string) (int, []byte) {
 	w.t.Helper()
 	var body io.Reader = http.NoBody
-	if in != nil {
+	if raw, ok := in.([]byte); ok {
+		body = bytes.NewReader(raw)
+	} else if in != nil {
 		raw, err := json.Marshal(in)
 		if err != nil {
 			w.t.Fatal(err)
@@ -336,6 +338,16 @@ func tapRow(labels ...string) []fields {
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// async runs f beside the test. The channel is closed when f ends, also if it ends the test.
+func async[T any](f func() T) <-chan T {
+	out := make(chan T, 1)
+	go func() {
+		defer close(out)
+		out <- f()
+	}()
+	return out
+}
 
 // until looks again after each change until ok is true.
 func (w *world) until(ok func() bool) {

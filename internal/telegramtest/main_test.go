@@ -35,12 +35,11 @@ func TestMessageCardTapEdit(t *testing.T) {
 		"chat_id": telegramtest.AdaID, "text": "Run it?", "disable_notification": true,
 		"reply_markup": keyboard(tapRow("Allow", "Deny")),
 	})
-	tapped := make(chan []byte, 1)
-	go func() {
-		tapped <- w.post("taps", fields{
+	tapped := async(func() []byte {
+		return w.post("taps", fields{
 			"chat": telegramtest.AdaID, "from": telegramtest.AdaID, "message_id": card.MessageID, "button": "Allow",
 		})
-	}()
+	})
 	query := w.updates(fields{"timeout": 20})[0].CallbackQuery
 	if query == nil || query.Data != "data-allow" || query.From.ID != telegramtest.AdaID || query.Message.MessageID != card.MessageID {
 		t.Fatalf("callback query: %+v", query)

@@ -1,6 +1,7 @@
 package telegramtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -24,6 +25,8 @@ type message struct {
 	replyTo  *message
 	quote    string
 	forward  *Origin
+	viaBot   *User // the bot through which a person wrote
+	asChat   *chat // the chat in whose name an administrator wrote
 	silent   bool
 	deleted  bool
 	service  *service
@@ -107,6 +110,10 @@ func (m *message) bare() *MessageView {
 	v := &MessageView{
 		MessageID: m.id, MessageThreadID: m.thread(), IsTopicMessage: m.topic != 0, From: m.sender, Date: m.date.Unix(),
 		Chat: m.chat.view(), ForwardOrigin: m.forward, MediaGroupID: m.album, ReplyMarkup: m.keyboard,
+		ViaBot: m.viaBot,
+	}
+	if m.asChat != nil {
+		v.SenderChat = m.asChat.view()
 	}
 	if !m.edited.IsZero() {
 		v.EditDate = m.edited.Unix()
@@ -150,5 +157,5 @@ func (m *message) same(text string, entities []Entity, keyboard *inlineKeyboard)
 func (k *inlineKeyboard) same(other *inlineKeyboard) bool {
 	a, errA := json.Marshal(k)
 	b, errB := json.Marshal(other)
-	return errA == nil && errB == nil && string(a) == string(b)
+	return errA == nil && errB == nil && bytes.Equal(a, b)
 }

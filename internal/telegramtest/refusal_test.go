@@ -125,8 +125,9 @@ func TestRefusalsInTelegramsWords(t *testing.T) {
 		{"webhook long secret", "setWebhook", fields{"url": "https://example.com/", "secret_token": strings.Repeat("a", 257)}, "secret token is too long"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := *w
-			w.t = t
+			w.t, w.ctx = t, t.Context()
 			w.refused(400, "Bad Request: "+c.words, c.method, c.args)
 		})
 	}

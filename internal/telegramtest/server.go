@@ -191,21 +191,25 @@ func (s *Server) await(ctx context.Context, d time.Duration, ready func() bool) 
 	}
 	for {
 		s.mu.Lock()
-		ok, changed := ready(), s.changed
+		changed := s.changed
 		s.mu.Unlock()
-		if ok {
+		if s.locked(ready) {
 			return true
 		}
 		select {
 		case <-changed:
 		case <-expired:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return ready()
+			return s.locked(ready)
 		case <-ctx.Done():
 			return false
 		}
 	}
+}
+
+func (s *Server) locked(ready func() bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return ready()
 }
 
 // randomID is a positive number that nobody can guess from another one.

@@ -27,6 +27,10 @@ func refuse(status int, format string, args ...any) error {
 	return &problem{status: status, text: fmt.Sprintf(format, args...)}
 }
 
+func tooLarge() error {
+	return refuse(http.StatusRequestEntityTooLarge, "a body has at most %d MiB", maxControl>>20)
+}
+
 // simHandler routes /sim/. docs/sim.md is its contract.
 func (s *Server) simHandler() http.Handler {
 	mux := http.NewServeMux()
@@ -39,6 +43,10 @@ func (s *Server) simHandler() http.Handler {
 				control(w, r, func(*http.Request) (any, error) {
 					return nil, refuse(http.StatusUnsupportedMediaType, "Content-Type has to be application/json")
 				})
+				return
+			}
+			if r.ContentLength > maxControl {
+				control(w, r, func(*http.Request) (any, error) { return nil, tooLarge() })
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, maxControl)
@@ -113,7 +121,8 @@ func control(w http.ResponseWriter, r *http.Request, run func(*http.Request) (an
 		case errors.As(err, &p):
 			status = p.status
 		case errors.As(err, &large):
-			status, err = http.StatusRequestEntityTooLarge, errors.New("the body is too large")
+			err = tooLarge()
+			status = http.StatusRequestEntityTooLarge
 		}
 		w.WriteHeader(status)
 		result = map[string]string{"error": err.Error()}
@@ -125,8 +134,7 @@ func control(w http.ResponseWriter, r *http.Request, run func(*http.Request) (an
 func body(r *http.Request, v any) error {
 	in := json.NewDecoder(r.Body)
 	if err := in.Decode(v); err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			return err
 		}
 		return refuse(http.StatusBadRequest, "the body is not the JSON that is expected here: %s", err)

@@ -44,7 +44,7 @@ func TestControlServesOnlyThisMachine(t *testing.T) {
 	if status, _ := w.control(http.MethodGet, "calls", nil, "Origin", "https://example.com"); status != 403 {
 		t.Errorf("a foreign page may read: %d", status)
 	}
-	big := fields{"chat": ada, "from": ada, "text": strings.Repeat("x", 33<<20)}
+	big := []byte(`{"text":"` + strings.Repeat("x", 33<<20) + `"}`)
 	if status, _ := w.control(http.MethodPost, "messages", big); status != 413 {
 		t.Errorf("a body of 33 MiB: %d", status)
 	}
@@ -137,6 +137,8 @@ func TestWhatAPersonsMessageCarries(t *testing.T) {
 	w.post("messages", fields{"chat": ada, "from": ada, "photo": fields{"name": "1.jpg", "base64": "eA=="}, "album": "trip"})
 	w.post("messages", fields{"chat": ada, "from": ada, "photo": fields{"name": "2.jpg", "base64": "eA=="}, "album": "trip"})
 	w.post("messages", fields{"chat": ada, "from": ada, "voice": fields{"name": "v.ogg", "base64": "eA=="}})
+	w.post("messages", fields{"chat": group, "from": ada, "text": "/stop", "anonymous": true})
+	w.post("messages", fields{"chat": ada, "from": ada, "text": "/stop", "via_bot": "gif"})
 	w.say(ada, ada, "see /a_b@Drawbridge_demo_bot, not http://x/y or a/b. /c")
 	got := w.drain()
 	if r := got[0].Message.ReplyToMessage; r == nil || r.MessageID != card.MessageID || r.From.ID == ada {
@@ -154,7 +156,13 @@ func TestWhatAPersonsMessageCarries(t *testing.T) {
 	if got[5].Message.Voice == nil {
 		t.Errorf("voice: %+v", got[5].Message)
 	}
-	e := got[6].Message.Entities
+	if m := got[6].Message; m.From.ID == ada || !strings.Contains(string(got[6].Raw["message"]), `"sender_chat":{"id":-4001`) {
+		t.Errorf("anonymous: %s", got[6].Raw["message"])
+	}
+	if raw := string(got[7].Raw["message"]); !strings.Contains(raw, `"via_bot":{"id":987654321`) {
+		t.Errorf("through a bot: %s", raw)
+	}
+	e := got[8].Message.Entities
 	if len(e) != 2 || e[0].Offset != 4 || e[0].Length != 24 || e[1].Length != 2 {
 		t.Errorf("commands: %+v", e)
 	}
@@ -163,7 +171,7 @@ func TestWhatAPersonsMessageCarries(t *testing.T) {
 		From    int64
 		Text    string
 	}](t, w.get("chats/1001/messages?after="+itoa(card.MessageID)))
-	if len(shown) != 7 || shown[0].ReplyTo != card.MessageID || shown[0].From != ada {
+	if len(shown) != 8 || shown[0].ReplyTo != card.MessageID || shown[0].From != ada {
 		t.Errorf("shown: %+v", shown)
 	}
 }
@@ -370,8 +378,7 @@ func TestWatchers(t *testing.T) {
 	if again := decode[seen](t, w.get("wait?timeout=0&after="+itoa(before))); len(again.Events) != 0 || again.Seq != before {
 		t.Errorf("nothing happened: %+v", again)
 	}
-	waited := make(chan []byte, 1)
-	go func() { waited <- w.get("wait?after=" + itoa(before)) }()
+	waited := async(func() []byte { return w.get("wait?after=" + itoa(before)) })
 
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/sim/events?after="+itoa(before), nil)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,12 @@ import (
 )
 
 const defaultTapWait = 15 // seconds
+
+const (
+	otherBot int64 = 987654321
+	// anonymousAdmin is the account that Telegram shows in the place of an anonymous administrator.
+	anonymousAdmin int64 = 1087968824
+)
 
 type simUpload struct {
 	Name   string `json:"name"`
@@ -34,6 +41,10 @@ func (s *Server) simSend(r *http.Request) (any, error) {
 		Voice    *simUpload      `json:"voice"`
 		Album    string          `json:"album"`
 		Forward  json.RawMessage `json:"forward"`
+		// ViaBot is the name of another bot through which the person writes.
+		ViaBot string `json:"via_bot"`
+		// Anonymous hides an administrator behind the group.
+		Anonymous bool `json:"anonymous"`
 	}
 	if err := body(r, &in); err != nil {
 		return nil, err
@@ -53,6 +64,15 @@ func (s *Server) simSend(r *http.Request) (any, error) {
 	}
 	if m.forward, err = s.origin(in.Forward); err != nil {
 		return nil, err
+	}
+	if in.ViaBot != "" {
+		m.viaBot = &User{ID: otherBot, IsBot: true, FirstName: in.ViaBot, Username: in.ViaBot}
+	}
+	if in.Anonymous {
+		if c.kind == Private {
+			return nil, refuse(http.StatusConflict, "nobody is anonymous in a private chat")
+		}
+		m.sender, m.asChat = &User{ID: anonymousAdmin, IsBot: true, FirstName: "Group", Username: "GroupAnonymousBot"}, c
 	}
 	for _, one := range []struct {
 		kind string
@@ -97,7 +117,7 @@ func (s *Server) personText(m *message, entities []Entity) error {
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%s", err)
 	}
-	m.text, m.entities = text, append(clean, commandsIn(text)...)
+	m.text, m.entities = text, slices.Concat(clean, commandsIn(text))
 	sortEntities(m.entities)
 	return nil
 }

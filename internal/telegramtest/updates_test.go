@@ -144,23 +144,9 @@ func TestOlderPollLosesToTheNewer(t *testing.T) {
 	t.Parallel()
 	w := started(t)
 	polls := func() bool { return decode[struct{ Polling bool }](t, w.get("bot")).Polling }
-	older := make(chan answer, 1)
-	go func() {
-		a, err := w.do("getUpdates", fields{"timeout": 40})
-		if err != nil {
-			t.Error(err)
-		}
-		older <- a
-	}()
+	older := async(func() answer { return w.call("getUpdates", fields{"timeout": 40}) })
 	w.until(polls)
-	newer := make(chan answer, 1)
-	go func() {
-		a, err := w.do("getUpdates", fields{"timeout": 40})
-		if err != nil {
-			t.Error(err)
-		}
-		newer <- a
-	}()
+	newer := async(func() answer { return w.call("getUpdates", fields{"timeout": 40}) })
 	a := <-older
 	if a.OK || a.status != 409 || a.Description != "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running" {
 		t.Errorf("the older poll: %d %q", a.status, a.Description)
@@ -178,11 +164,10 @@ func TestPollEndsWithItsClient(t *testing.T) {
 	polls := func() bool { return decode[struct{ Polling bool }](t, w.get("bot")).Polling }
 	gone := *w
 	stop := gone.cancellable()
-	ended := make(chan error, 1)
-	go func() {
+	ended := async(func() error {
 		_, err := gone.do("getUpdates", fields{"timeout": 40})
-		ended <- err
-	}()
+		return err
+	})
 	w.until(polls)
 	stop()
 	if err := <-ended; err == nil {

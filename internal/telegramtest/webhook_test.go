@@ -76,14 +76,7 @@ func TestWebhookGetsUpdatesInOrderAndAgain(t *testing.T) {
 func TestPollsAreRefusedWhileAWebhookIsSet(t *testing.T) {
 	t.Parallel()
 	w := started(t)
-	polled := make(chan answer, 1)
-	go func() {
-		a, err := w.do("getUpdates", fields{"timeout": 40})
-		if err != nil {
-			t.Error(err)
-		}
-		polled <- a
-	}()
+	polled := async(func() answer { return w.call("getUpdates", fields{"timeout": 40}) })
 	w.until(func() bool { return decode[struct{ Polling bool }](t, w.get("bot")).Polling })
 	w.ok("setWebhook", fields{"url": newReceiver(t, "").url, "allowed_updates": []string{"message"}})
 	if a := <-polled; a.status != 409 || a.Description != "Conflict: terminated by setWebhook request" {

@@ -26,6 +26,8 @@ type MessageView struct {
 	MessageID       int64           `json:"message_id"`
 	MessageThreadID int64           `json:"message_thread_id,omitempty"`
 	From            *User           `json:"from,omitempty"`
+	SenderChat      *ChatView       `json:"sender_chat,omitempty"`
+	ViaBot          *User           `json:"via_bot,omitempty"`
 	Date            int64           `json:"date"`
 	Chat            *ChatView       `json:"chat"`
 	ForwardOrigin   *Origin         `json:"forward_origin,omitempty"`

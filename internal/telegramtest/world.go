@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // Types of chats, as the Bot API names them.
@@ -126,12 +125,11 @@ type chat struct {
 }
 
 type topic struct {
-	id      int64
-	name    string
-	color   int
-	icon    string
-	created time.Time
-	closed  bool
+	id     int64
+	name   string
+	color  int
+	icon   string
+	closed bool
 }
 
 func (s *Server) populate(people []Person, chats []Chat) {
