@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -179,6 +180,8 @@ func (s *Service) person(ctx context.Context, a *asking) (runner.Answer, bool) {
 	case err != nil && ctx.Err() != nil:
 		s.leave(ctx, r.ID, Withdrawn)
 		return withdrawal(), true
+	case errors.Is(err, errFenced):
+		return refusal(runner.SourceShutdown, "The host has started again."), true
 	case err != nil:
 		s.log.WarnContext(ctx, "an approval could not be published", "approval", r.ID, "err", err)
 		s.leave(ctx, r.ID, Lost) // the commit may have happened

@@ -238,6 +238,9 @@ func (s *Service) putDecision(t *store.Txn, r Record, d Decision, grant string) 
 		return err
 	}
 	t.Add(DecisionsIndex, string(r.ID), store.Micros(d.At))
+	if _, secret := d.withoutSecrets(r.Question); secret {
+		t.Add(SecretsIndex, string(r.ID), store.Micros(d.At))
+	}
 	t.Publish(DecidedTopic(r.ID.Host()), []byte(r.ID))
 	if err := s.auditDecision(t, r, d, grant); err != nil {
 		return err

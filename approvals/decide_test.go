@@ -179,3 +179,35 @@ func TestADecisionIsOneCommitWithWhatCausedIt(t *testing.T) {
 		t.Errorf("the hook wrote %v, %v", items, err)
 	}
 }
+
+// TestSecretAnswersAreNotKept looks through everything that is stored, once the agent was told.
+func TestSecretAnswersAreNotKept(t *testing.T) {
+	t.Parallel()
+	db := openBolt(t)
+	h, _ := host(t, fast(db), "i1")
+	g := gateway(t, fast(db))
+	q := runner.Question{Kind: runner.KindQuestion, Queries: []runner.Query{
+		{ID: "key", Text: "The key?", Free: true, Secret: true}, {ID: "name", Text: "The name?", Free: true},
+	}}
+	a := ask(t.Context(), h, turn(under(policy.FullAccess, policy.Default)), q)
+	r := card(t, g, 1)[0]
+	given := map[string][]string{"key": {"SENTINEL"}, "name": {"n"}}
+	if o := decide(t, g, approvals.Tap{ID: r.ID, Chat: chat, Person: bob, Answers: given}); !o.Won {
+		t.Fatalf("the answers came to %+v", o)
+	}
+	if got := a.wait(t); !reflect.DeepEqual(got.Answers, given) {
+		t.Errorf("the answer is %+v", got)
+	}
+	if err := g.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, docs, err := db.Read(t.Context(), approvals.AskKey(r.ID), approvals.DecisionKey(r.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range docs {
+		if strings.Contains(string(d.Value), "SENTINEL") || !strings.Contains(string(d.Value), `"name":["n"]`) {
+			t.Errorf("kept is %s", d.Value)
+		}
+	}
+}

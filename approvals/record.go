@@ -13,6 +13,7 @@ package approvals
 
 import (
 	"crypto/rand"
+	"maps"
 	"strings"
 	"time"
 
@@ -31,11 +32,11 @@ func NewID(host string) ID { return ID(host + "." + rand.Text()) }
 
 // Host is the host that asks; empty if id is malformed.
 func (id ID) Host() string {
-	host, rest, ok := strings.Cut(string(id), ".")
-	if !ok || rest == "" {
+	dot := strings.LastIndexByte(string(id), '.') // a host's name may hold dots, the rest never does
+	if dot < 0 || dot == len(id)-1 {
 		return ""
 	}
-	return host
+	return string(id[:dot])
 }
 
 // Record is an approval as the host publishes it, under AskKey. Only the host writes it; its content never changes
@@ -100,8 +101,8 @@ type Decision struct {
 	At      time.Time           `json:"at"`
 	// Token names the tap, so that a tap that is delivered twice recognises its own decision.
 	Token string `json:"token,omitempty"`
-	// Gone is when it was found that the host died before it took an allowing decision: nothing ran. It is the only field
-	// that is added later, and only by Sweep.
+	// Gone is when it was found that the host died before it took an allowing decision: nothing ran. Sweep adds it, and
+	// removes secret Answers once the host has left Open; nothing else of a decision ever changes.
 	Gone time.Time `json:"gone,omitzero"`
 }
 
@@ -147,6 +148,20 @@ func (r Record) Actions() []runner.Action {
 	return runner.UsualActions(r.Question.Kind)
 }
 
+// withoutSecrets returns d without the answers to secret queries of q, and whether there were any.
+func (d Decision) withoutSecrets(q runner.Question) (Decision, bool) {
+	found := false
+	for _, query := range q.Queries {
+		if _, ok := d.Answers[query.ID]; ok && query.Secret {
+			if !found {
+				d.Answers, found = maps.Clone(d.Answers), true
+			}
+			delete(d.Answers, query.ID)
+		}
+	}
+	return d, found
+}
+
 // Keys and indexes. See docs/store.md for who may write which.
 
 // AskKey is where a host keeps an approval.
@@ -173,6 +188,9 @@ func ResolvedIndex(host string) string { return "from:" + host + ":asked" }
 
 // DecisionsIndex holds the ids of decided approvals by when they were, until they are forgotten. Gateways write it.
 const DecisionsIndex = "g:decisions"
+
+// SecretsIndex holds the ids of decisions with secret answers until those are removed. Gateways write it.
+const SecretsIndex = "g:secrets"
 
 // AuditIndex holds the audit lines of gateways as members, by time. Hosts have HostAuditIndex.
 const AuditIndex = "g:audit"

@@ -33,7 +33,7 @@ func TestOldRecordsAreRead(t *testing.T) {
 
 func TestIDsNameTheirHost(t *testing.T) {
 	t.Parallel()
-	for id, want := range map[approvals.ID]string{"box.ABC": "box", "box": "", "box.": "", ".ABC": "", "": ""} {
+	for id, want := range map[approvals.ID]string{"box.ABC": "box", "my.box.lan.ABC": "my.box.lan", "box": "", "box.": "", ".ABC": "", "": ""} {
 		if got := id.Host(); got != want {
 			t.Errorf("the host of %q is %q, want %q", id, got, want)
 		}

@@ -73,7 +73,40 @@ func (s *Service) sweep(ctx context.Context) error {
 			failed = errors.Join(failed, err)
 		}
 	}
-	return failed
+	return errors.Join(failed, s.forgetSecrets(ctx))
+}
+
+// forgetSecrets removes secret answers that the host has taken, or never will.
+func (s *Service) forgetSecrets(ctx context.Context) error {
+	items, err := s.db.Range(ctx, SecretsIndex, math.MinInt64, math.MaxInt64, 0)
+	if err != nil {
+		return err
+	}
+	for _, i := range items {
+		id := ID(i.Member)
+		err := store.Update(ctx, s.db, func(t *store.Txn) error {
+			r, ok, err := store.Get[Record](t, AskKey(id))
+			if err != nil {
+				return err
+			}
+			d, decided, err := store.Get[Decision](t, DecisionKey(id))
+			if err != nil || (ok && d.Gone.IsZero() && (r.State == Open || r.State == Closing)) {
+				return err
+			}
+			t.Drop(SecretsIndex, i.Member)
+			if !decided {
+				return nil
+			}
+			if d, _ = d.withoutSecrets(r.Question); !ok {
+				d.Answers = nil // which of them are secret is not known any more
+			}
+			return store.Put(t, DecisionKey(id), d)
+		})
+		if err != nil {
+			return fmt.Errorf("secrets of %s: %w", id, err)
+		}
+	}
+	return nil
 }
 
 func (s *Service) sweepHost(ctx context.Context, host string) error {

@@ -250,7 +250,10 @@ func (s *Service) moveIn(t *store.Txn, r Record, to State, d *Decision) error {
 	r.State = to
 	if to != Closing {
 		r.Resolved = now
-		r.Decision = d
+		if d != nil {
+			told, _ := d.withoutSecrets(r.Question)
+			r.Decision = &told
+		}
 		t.Drop(OpenIndex(s.c.Host), string(r.ID))
 		t.Add(ResolvedIndex(s.c.Host), string(r.ID), store.Micros(now))
 	}
