@@ -12,8 +12,12 @@ import (
 // before it runs, and it deletes nothing, touches no secret, is not human-only and not unknown. It says nothing of what
 // else the command does; a grant is for that.
 func Grantable(command string, in Workspace) bool {
+	stmts, err := parse(command, syntax.LangBash)
+	if err != nil || len(stmts) == 0 {
+		return false
+	}
 	l := analyse(command, in)
-	if !Parses(command) || l.runtime || l.opaque {
+	if l.runtime || l.opaque {
 		return false
 	}
 	c := l.result()
@@ -55,11 +59,11 @@ func plainWords(command string) ([]string, bool) {
 	if strings.ContainsFunc(command, func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }) {
 		return nil, false
 	}
-	f, err := parse(command, syntax.LangBash)
-	if err != nil || len(f.Stmts) != 1 {
+	stmts, err := parse(command, syntax.LangBash)
+	if err != nil || len(stmts) != 1 {
 		return nil, false
 	}
-	s := f.Stmts[0]
+	s := stmts[0]
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok || len(s.Redirs) > 0 || s.Background || s.Negated || s.Coprocess || s.Disown || s.Semicolon.IsValid() || len(call.Assigns) > 0 {
 		return nil, false

@@ -59,9 +59,8 @@ type line struct {
 	entered map[string]bool
 	changed bool
 
-	// What was looked at in this round already: nested code is the same text many times over.
-	seen  map[string]bool
-	paths map[string][]Category
+	seen  map[string]bool       // code that was looked at in this round: nested code is the same text many times over
+	paths map[string][]Category // what paths were found to be
 
 	round  int
 	depth  int
@@ -70,10 +69,10 @@ type line struct {
 }
 
 func analyse(command string, in Workspace) *line {
-	l := &line{in: in, vars: map[string][]string{}, aliases: map[string][]string{}, dirs: []string{in.Root}, entered: map[string]bool{}}
+	l := &line{in: in, vars: map[string][]string{}, aliases: map[string][]string{}, dirs: []string{in.Root}, entered: map[string]bool{}, paths: map[string][]Category{}}
 	for l.round = range maxRounds {
 		l.found, l.runtime, l.opaque, l.changed, l.calls = set{}, false, false, false, 0
-		l.seen, l.paths = map[string]bool{}, map[string][]Category{}
+		l.seen = map[string]bool{}
 		l.shell(command)
 		if !l.changed {
 			break
@@ -105,7 +104,7 @@ func (l *line) result() []Category {
 		delete(l.found, Publish)
 		l.found.add(Network, Terminal)
 	}
-	if l.found[Terminal] {
+	if l.found[Terminal] || l.found[Write] {
 		delete(l.found, Read)
 	}
 	return l.found.sorted()
@@ -117,21 +116,24 @@ func (l *line) hide() {
 	l.found.add(Unknown)
 }
 
-// parse reads command and turns a panic of the parser, which reads foreign bytes, into an error.
-func parse(command string, lang syntax.LangVariant) (f *syntax.File, err error) {
+// parse reads the statements of a command, up to the first mistake. A panic of the parser, which reads foreign bytes, is
+// a mistake like any other.
+func parse(command string, lang syntax.LangVariant) (stmts []*syntax.Stmt, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			f, err = nil, fmt.Errorf("%w: %v", errCommand, p)
+			err = fmt.Errorf("%w: %v", errCommand, p)
 		}
 	}()
 	if len(command) > maxCommand || strings.ContainsAny(command, unsure) {
 		return nil, errCommand
 	}
-	f, err = syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(command), "")
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errCommand, err)
+	for s, err := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(command)) {
+		if err != nil {
+			return stmts, fmt.Errorf("%w: %w", errCommand, err)
+		}
+		stmts = append(stmts, s)
 	}
-	return f, nil
+	return stmts, nil
 }
 
 // shell looks through code of a shell.
@@ -154,17 +156,15 @@ func (l *line) shell(code string) {
 	l.seen[code] = true
 	l.depth++
 	defer func() { l.depth-- }()
-	f, err := parse(code, syntax.LangBash)
+	stmts, err := parse(code, syntax.LangBash)
 	if err != nil {
-		// A shell runs the lines above the mistake before it sees it.
 		l.hide()
 		l.search(code)
-		return
 	}
-	l.walk(f)
-	// dash ends a quote where bash does not, and the other way round. What only bash understands is not looked at twice.
-	if f, err := parse(code, syntax.LangPOSIX); err == nil {
-		l.walk(f)
+	// A shell runs what stands above a mistake before it sees it, and dash ends a quote where bash does not.
+	posix, _ := parse(code, syntax.LangPOSIX)
+	for _, s := range append(stmts, posix...) {
+		l.walk(s)
 	}
 }
 

@@ -24,14 +24,16 @@ question: askuser askuserquestion question askquestion requestuserinput elicit
 `)
 
 // ClassifyTool says what a tool does, by its name and by the owner's map. The map is consulted first, for the exact name
-// and then for "server/*"; what the owner says of a tool stands in place of what its name says. A tool of a server
+// then for "server/tool" however the runtime joins the two, then for "server/*"; what the owner says of a tool stands in place of what its name says. A tool of a server
 // ("server/tool", "server__tool", "mcp__server__tool") is never known by its name, whatever it calls itself: "read_file"
 // of a foreign server is Unknown. The hints then add what is stricter. A value of the map that is no category counts
 // as Unknown.
 func ClassifyTool(name string, h Hints, owner map[string]Category) []Category {
 	found := set{}
-	server, foreign := serverOf(name)
+	server, tool, foreign := serverOf(name)
 	if c, ok := owner[name]; ok {
+		found.add(known(c))
+	} else if c, ok := owner[server+"/"+tool]; foreign && ok {
 		found.add(known(c))
 	} else if c, ok := owner[server+"/*"]; foreign && ok {
 		found.add(known(c))
@@ -55,15 +57,15 @@ func ClassifyTool(name string, h Hints, owner map[string]Category) []Category {
 	return found.sorted()
 }
 
-// serverOf returns the server that a tool's name is prefixed with.
-func serverOf(name string) (string, bool) {
+// serverOf parts a name into the server it is prefixed with and the tool.
+func serverOf(name string) (server, tool string, foreign bool) {
 	rest := strings.TrimPrefix(name, "mcp__")
 	for _, sep := range []string{"/", "__"} {
-		if server, _, ok := strings.Cut(rest, sep); ok {
-			return server, true
+		if server, tool, ok := strings.Cut(rest, sep); ok {
+			return server, tool, true
 		}
 	}
-	return "", rest != name || strings.ContainsAny(name, ".:")
+	return "", rest, rest != name || strings.ContainsAny(name, ".:")
 }
 
 func plainName(name string) string {
