@@ -40,8 +40,10 @@ type Config struct {
 	DataDir string
 	// RedisURL chooses Redis as the store; unset means the embedded one.
 	RedisURL Secret
-	Telegram Telegram
-	People   People
+	// Namespace keeps bots apart that share one Redis; the gateway and the hosts of a bot have the same one.
+	Namespace string
+	Telegram  Telegram
+	People    People
 	// DefaultMode is the mode of a chat that has not chosen one.
 	DefaultMode policy.Mode
 	// Projects are in the order in which they were written; their names differ.

@@ -34,6 +34,7 @@ func TestDefaults(t *testing.T) {
 	c.values = nil
 	want := Config{
 		HostName:    "box",
+		Namespace:   "drawbridge",
 		DataDir:     "/home/ada/.local/state/drawbridge",
 		Telegram:    Telegram{APIURL: "https://api.telegram.org"},
 		DefaultMode: policy.ApprovalRequired,
@@ -100,7 +101,7 @@ func TestWholeFile(t *testing.T) {
 	}
 	c.values = nil
 	want := Config{
-		HostName: "workshop", DataDir: "/home/ada/drawbridge",
+		HostName: "workshop", Namespace: "drawbridge", DataDir: "/home/ada/drawbridge",
 		RedisURL: NewSecret("redis://bot:hunter2pass@127.0.0.1:6379/3?max_retries=2"),
 		Telegram: Telegram{
 			Token: NewSecret("123:file-token_A"), APIURL: "http://127.0.0.1:8081",
@@ -132,7 +133,7 @@ func TestWholeFile(t *testing.T) {
 func TestEnvironmentWins(t *testing.T) {
 	t.Parallel()
 	env := []string{
-		"GLM_KEY=k", "DRAWBRIDGE_HOST_NAME=other", "DRAWBRIDGE_DATA_DIR=/var/lib/drawbridge", "REDIS_URL=unix:///run/redis.sock",
+		"GLM_KEY=k", "DRAWBRIDGE_HOST_NAME=other", "DRAWBRIDGE_DATA_DIR=/var/lib/drawbridge", "REDIS_URL=unix:///run/redis.sock", "DRAWBRIDGE_NAMESPACE=mine",
 		"DRAWBRIDGE_TOKEN=9:env-token", "DRAWBRIDGE_BOT_API_URL=http://127.0.0.1:1", "DRAWBRIDGE_WEBHOOK_URL=https://h.example/x",
 		"DRAWBRIDGE_WEBHOOK_LISTEN=:80", "DRAWBRIDGE_WEBHOOK_SECRET=env-secret", "DRAWBRIDGE_OWNERS= 1, 2,,", "DRAWBRIDGE_OPERATORS=3",
 		"DRAWBRIDGE_VIEWERS=4", "DRAWBRIDGE_DEFAULT_MODE=auto", "DRAWBRIDGE_DEFAULT_RUNTIME=native", "DRAWBRIDGE_APPROVAL_DEADLINE=1m",

@@ -97,6 +97,10 @@ func (l *loader) keys() []key {
 		}),
 		dataDir,
 		redis,
+		text("namespace", "DRAWBRIDGE_NAMESPACE", "drawbridge", "1 to 32 of a-z, 0-9 and -", func(c *Config, text string) bool {
+			c.Namespace = text
+			return hostName.MatchString(text)
+		}),
 		secret(text("token", "DRAWBRIDGE_TOKEN", "", "the bot's token as @BotFather gives it: digits, a colon, and letters, digits, - and _", func(c *Config, text string) bool {
 			c.Telegram.Token = NewSecret(text)
 			return botToken.MatchString(text)
