@@ -249,7 +249,7 @@ func (c *Client) Complete(ctx context.Context, r Request, w Watch) (Reply, error
 		if wait == 0 {
 			wait = c.pause(attempt)
 		}
-		if !err.Temporary() || !reply.Empty() || attempt >= c.attempts || wait > c.maxWait {
+		if !err.Temporary() || !reply.Empty() || attempt >= c.attempts || err.RetryAfter > c.maxWait {
 			return reply, err
 		}
 		if w.Retry != nil {
