@@ -14,7 +14,7 @@ var (
 
 	codeRuns    = regexp.MustCompile(`(?i)(system|popen|subprocess|\bexec|execv|spawn|child_process|\beval\b|\bcompile\s*\(|__import__|importlib|getattr|base64|b64decode|atob|frombase64|fromcharcode|marshal|pickle|ctypes|\bffi\b|` + "`" + `|%x[({\[]|\bqx\b|open3|\bpty\b|shell_exec|passthru|proc_open|deno\.run|deno\.command|bun\.spawn|execa|\| ?getline|print ?\||\|&|io\.popen|os\.execute|runtime\.getruntime|processbuilder|unhexlify|bytes\.fromhex|rot13|codecs|instance_eval|class_eval|send\s*\(|globalthis\[|process\.binding|vm\.run)`)
 	codeReaches = regexp.MustCompile(`(?i)(https?:|urllib|requests|socket|http\.|httpx|aiohttp|fetch\s*\(|\bnet\.|ftplib|paramiko|axios|net::|open-uri|lwp|curl|dgram|tls\.|websocket|/inet/|telnetlib|xmlhttp)`)
-	codeDeletes = regexp.MustCompile(`(?i)(os\.remove|unlink|rmtree|rmdir|rmsync|\brm\s*\(|fileutils\.rm|remove_tree|removedirs|\.delete\s*\(|file\.delete|truncate|os\.remove|fs\.rm|deno\.remove)`)
+	codeDeletes = regexp.MustCompile(`(?i)(os\.remove|unlink|rmtree|rmdir|rmsync|\brm\s*\(|fileutils\.rm|remove_tree|removedirs|\.delete\s*\(|file\.delete|truncate|fs\.rm|deno\.remove)`)
 	codeMails   = regexp.MustCompile(`(?i)(smtplib|nodemailer|net::smtp|sendmail|mail\s*\()`)
 	codeToken   = regexp.MustCompile(`[A-Za-z0-9_./~@+:-]+`)
 	codeSecret  = regexp.MustCompile(`(?i)(environ|getenv|process\.env|\benv\[)`)

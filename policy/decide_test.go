@@ -139,9 +139,9 @@ func TestPlanIsStrongerThanTheMode(t *testing.T) {
 
 func TestAtMostNeverYieldsMoreThanEitherSide(t *testing.T) {
 	t.Parallel()
-	any := append(policy.Modes(), "", "bogus", "Full-Access")
+	all := append(policy.Modes(), "", "bogus", "Full-Access")
 	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.SampledFrom(any).Draw(t, "a"), rapid.SampledFrom(any).Draw(t, "b")
+		a, b := rapid.SampledFrom(all).Draw(t, "a"), rapid.SampledFrom(all).Draw(t, "b")
 		got := a.AtMost(b)
 		if !got.Valid() || got.Looser(a) || got.Looser(b) {
 			t.Fatalf("%q.AtMost(%q) = %q", a, b, got)

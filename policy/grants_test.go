@@ -94,8 +94,15 @@ func TestNoPrefixWithWhatRunsOrWritesElsewhere(t *testing.T) {
 func TestAPrefixCoversOnlyItself(t *testing.T) {
 	t.Parallel()
 	for _, e := range [][2]string{
-		{"go test", "go build ./..."}, {"go", "go test ./..."}, {"", "rm x"}, {"", ""}, {"git", "git status"}, {"go test ./...", "go test ./..."},
-		{"git status", "git log"}, {"npm test", "npm run lint"}, {"pytest", "python -m pytest"},
+		{"go test", "go build ./..."},
+		{"go", "go test ./..."},
+		{"", "rm x"},
+		{"", ""},
+		{"git", "git status"},
+		{"go test ./...", "go test ./..."},
+		{"git status", "git log"},
+		{"npm test", "npm run lint"},
+		{"pytest", "python -m pytest"},
 	} {
 		if Covers(e[0], e[1]) {
 			t.Errorf("%q covers %q", e[0], e[1])

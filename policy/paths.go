@@ -40,6 +40,9 @@ const (
 	OpRead   Op = "read"
 	OpWrite  Op = "write" // creating, changing, renaming, linking, changing permissions
 	OpDelete Op = "delete"
+
+	// opSecret stands for a word of a command that is not known to be a path: it counts only if it is named like a secret.
+	opSecret Op = "secret"
 )
 
 // ClassifyPath says what op on path is. A relative path is relative to in.Root and a leading ~ is the home folder, also
@@ -90,6 +93,7 @@ func strictestPath(op Op) []Category {
 		return []Category{Protected, Secret}
 	case OpDelete:
 		return []Category{Delete, Protected, Secret}
+	case opSecret:
 	}
 	return []Category{Delete, Protected, Secret, Unknown}
 }

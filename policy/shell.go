@@ -247,9 +247,6 @@ func (l *line) redirect(r *syntax.Redirect) {
 	}
 }
 
-// opSecret stands for a word that is not known to be a path: it counts only if it is named like a secret.
-const opSecret Op = "secret"
-
 // path classifies a word that is a path, against every folder it may be relative to.
 func (l *line) path(op Op, word string) {
 	if strings.ContainsRune(word, anyText) {

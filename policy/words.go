@@ -36,9 +36,9 @@ func (l *line) expand(w *syntax.Word) [][]string {
 			for _, before := range out {
 				next = append(next, slices.Concat(before, fields))
 			}
-		}
-		if len(next) > maxValues {
-			return [][]string{{string(anyText)}}
+			if len(next) > maxValues {
+				return [][]string{{string(anyText)}}
+			}
 		}
 		out = next
 	}
@@ -80,14 +80,19 @@ func (l *line) parts(parts []syntax.WordPart, quoted bool) []string {
 	out := []string{""}
 	for _, p := range parts {
 		values := l.part(p, quoted)
+		if len(values)*len(out) > maxValues {
+			return []string{string(anyText)}
+		}
 		var next []string
+		size := 0
 		for _, a := range out {
 			for _, b := range values {
+				if size += len(a) + len(b); size > maxCommand {
+					// A variable that is made of two of another one doubles with each assignment.
+					return []string{string(anyText)}
+				}
 				next = append(next, a+b)
 			}
-		}
-		if len(next) > maxValues {
-			return []string{string(anyText)}
 		}
 		out = next
 	}
