@@ -3,6 +3,7 @@ package bot
 import (
 	"cmp"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"drawbridge/approvals"
@@ -19,9 +20,7 @@ type Config struct {
 	API       *API
 	Acker     *Acker
 	People    *People
-	// Username is the bot's own, without the @, to tell whether a command in a group is meant for it.
-	Username string
-	Logger   *slog.Logger
+	Logger    *slog.Logger
 	// Keep is how long the meaning of buttons is kept; default 30 days.
 	Keep time.Duration
 }
@@ -30,8 +29,20 @@ type Config struct {
 // how cards show what was decided (Decided). It keeps nothing in memory that a restart could lose, apart from the text
 // that streams.
 type Bot struct {
-	cfg  Config
-	live *liveTurns
+	cfg      Config
+	live     *liveTurns
+	username atomic.Pointer[string]
+}
+
+// Named tells the bot its own username, without the @: a command in a group may name the bot that it is for. Until it is
+// told, commands that name a bot are none.
+func (b *Bot) Named(username string) { b.username.Store(&username) }
+
+func (b *Bot) named() string {
+	if p := b.username.Load(); p != nil {
+		return *p
+	}
+	return ""
 }
 
 // New returns the conversation half of the bot.

@@ -272,19 +272,17 @@ func smallPrint(m *formatting.Builder, r approvals.Record, open bool) {
 		return
 	}
 	m.Text("\n"+textUntil).DateTime(r.Deadline.Unix(), "t", r.Deadline.UTC().Format("15:04 UTC"))
-	if g := r.Grant; g != nil {
-		for _, a := range r.Actions() {
-			switch a.Grant {
-			case approvals.ScopeSession:
-				m.Text("\n" + textSessionToo)
-			case approvals.ScopeProject:
-				m.Text("\n" + textProjectToo)
-			default:
-				continue
-			}
-			grantWords(m, *g)
+	if r.Grant == nil {
+		return
+	}
+	var scopes []string
+	for _, a := range r.Actions() {
+		if a.Grant != "" {
+			scopes = append(scopes, "“"+buttonLabel(a.Label)+"”")
 		}
 	}
+	m.Text("\n" + strings.Join(scopes, " and ") + textGrantsToo)
+	grantWords(m, *r.Grant)
 }
 
 // grantWords says exactly what a grant allows.

@@ -70,7 +70,9 @@ const (
 	textPendingNone    = "Nothing waits for an answer."
 	textContinued      = "Continuing."
 	textContinuePrompt = "Continue where you were interrupted. What you had begun may be half done; look before you repeat anything."
-	textPlainNo        = "That was not for this chat."
+
+	textOutage     = "The store was away for "
+	textOutageOver = ". What you sent is kept; questions of the agent in that time were refused."
 
 	textReplyHelp = "A reply does not decide this: tap a button. To deny it with a reason, reply with “deny” and the reason."
 	textDenied    = "Denied, and the agent is told why."

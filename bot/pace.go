@@ -145,3 +145,19 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
+
+// Faster is p with every stretch of time divided by factor: for tests and the demo, whose Telegram sets no limits.
+func (p Pace) Faster(factor float64) Pace {
+	p = p.orDefault()
+	divide := func(d time.Duration) time.Duration { return time.Duration(float64(d) / factor) }
+	rates := func(rs []Rate) []Rate {
+		out := make([]Rate, len(rs))
+		for i, r := range rs {
+			out[i] = Rate{N: r.N, Per: divide(r.Per)}
+		}
+		return out
+	}
+	return Pace{
+		Private: rates(p.Private), Group: rates(p.Group), All: rates(p.All), Live: divide(p.Live), LiveGroup: divide(p.LiveGroup),
+	}
+}

@@ -40,8 +40,8 @@ type pairing struct {
 	Tries  int    `json:"tries"`
 }
 
-// group is a group that an owner enabled, under groupKey.
-type group struct {
+// enabledGroup is a group that an owner enabled, under groupKey.
+type enabledGroup struct {
 	V  int       `json:"v"`
 	By int64     `json:"by"`
 	At time.Time `json:"at"`
@@ -153,7 +153,7 @@ func (p *People) enabled(t *store.Txn, chat ChatRef) (bool, error) {
 	if chat.Private() {
 		return true, nil
 	}
-	_, ok, err := store.Get[group](t, groupKey(chat.ID))
+	_, ok, err := store.Get[enabledGroup](t, groupKey(chat.ID))
 	return ok, err
 }
 
@@ -162,7 +162,7 @@ func (p *People) enable(t *store.Txn, chat ChatRef, by int64) error {
 	if err != nil {
 		return err
 	}
-	return store.Put(t, groupKey(chat.ID), group{V: Version, By: by, At: now})
+	return store.Put(t, groupKey(chat.ID), enabledGroup{V: Version, By: by, At: now})
 }
 
 func (p *People) disable(t *store.Txn, chat ChatRef) { t.Delete(groupKey(chat.ID)) }

@@ -67,8 +67,10 @@ func (b *Bot) turnStarted(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 		return err
 	}
 	t.Add(meaningsIndex, turnNoteKey(e.Turn), store.Micros(e.At))
-	if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindDelete, Slot: queuedSlot(p.ID)}); err != nil {
-		return err
+	if p.Waited {
+		if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindDelete, Slot: queuedSlot(p.ID)}); err != nil {
+			return err
+		}
 	}
 	m := liveFace(bridge.Live{}, 0)
 	return b.cfg.Outbox.Put(t, Outgoing{

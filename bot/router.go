@@ -146,10 +146,10 @@ func personName(u *models.User) string {
 // bot. Telegram's privacy mode keeps the rest away where it is on.
 func (b *Bot) meantForUs(m *models.Message) bool {
 	r := m.ReplyToMessage
-	if r == nil || r.From == nil || r.ForumTopicCreated != nil || strings.EqualFold(r.From.Username, b.cfg.Username) || m.Chat.Type == models.ChatTypePrivate {
+	if r == nil || r.From == nil || r.ForumTopicCreated != nil || strings.EqualFold(r.From.Username, b.named()) || m.Chat.Type == models.ChatTypePrivate {
 		return true
 	}
-	return r.From.ID == b.cfg.API.ID() || b.cfg.Username != "" && strings.Contains(strings.ToLower(m.Text+m.Caption), "@"+strings.ToLower(b.cfg.Username))
+	return r.From.ID == b.cfg.API.ID() || b.named() != "" && strings.Contains(strings.ToLower(m.Text+m.Caption), "@"+strings.ToLower(b.named()))
 }
 
 // command reads a command that stands at the beginning of a message: its name in lower case, without the bot's name, and
@@ -163,7 +163,7 @@ func (b *Bot) command(m *models.Message) (name, args string, ok bool) {
 		word, args = first, rest+" "+args
 	}
 	name, at, named := strings.Cut(word, "@")
-	if named && !strings.EqualFold(at, b.cfg.Username) {
+	if named && !strings.EqualFold(at, b.named()) {
 		return "", "", false
 	}
 	name = strings.ToLower(name)
@@ -213,7 +213,7 @@ func (b *Bot) Migrated(t *store.Txn, from, to int64) error {
 	if _, err := b.cfg.Chats.Migrate(t, was.Key(), is.Key()); err != nil {
 		return err
 	}
-	g, ok, err := store.Get[group](t, groupKey(from))
+	g, ok, err := store.Get[enabledGroup](t, groupKey(from))
 	if err != nil || !ok {
 		return err
 	}

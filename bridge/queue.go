@@ -62,6 +62,9 @@ func (s *Chats) Prompt(t *store.Txn, id string, p Prompt) (Placement, error) {
 		return Placement{}, err
 	}
 	started := c.Active != nil && c.Active.Prompt.ID == p.ID
+	if !started {
+		c.Queue[len(c.Queue)-1].Waited = true
+	}
 	return Placement{Started: started, Ahead: ahead, WaitsFor: c.WaitsFor}, s.put(t, c)
 }
 

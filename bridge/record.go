@@ -67,6 +67,8 @@ type Prompt struct {
 	At time.Time `json:"at"`
 	// Ref is for whoever enqueued it, to find the message again; opaque here.
 	Ref string `json:"ref,omitempty"`
+	// Waited says that it could not be handed out at once.
+	Waited bool `json:"waited,omitempty"`
 	// Resume says that this continues a turn that was lost or interrupted.
 	Resume bool `json:"resume,omitempty"`
 }

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"drawbridge/approvals"
+	"drawbridge/bot"
+	"drawbridge/bridge"
+	"drawbridge/internal/store"
+)
+
+// leaseName is what the gateways of one bot share: who holds it speaks to Telegram.
+const leaseName = "telegram"
+
+// gateway is the half that speaks to Telegram and decides.
+type gateway struct {
+	o         Options
+	db        store.DB
+	api       *bot.API
+	acker     *bot.Acker
+	people    *bot.People
+	chats     *bridge.Chats
+	approvals *approvals.Service
+	inbox     *bot.Inbox
+	outbox    *bot.Outbox
+	bot       *bot.Bot
+	webhook   *bot.Webhook
+}
+
+func newGateway(o Options, db store.DB) (*gateway, error) {
+	c := o.Config
+	g := &gateway{o: o, db: db}
+	var err error
+	if g.api, err = bot.NewAPI(bot.APIConfig{Token: c.Telegram.Token.Reveal(), URL: c.Telegram.APIURL}); err != nil {
+		return nil, fmt.Errorf("app: Telegram: %w", err)
+	}
+	g.acker = bot.NewAcker(bot.AckerConfig{API: g.api, Logger: o.Logger})
+	g.people = bot.NewPeople(bot.PeopleConfig{DB: db, Owners: c.People.Owners, Operators: c.People.Operators, Viewers: c.People.Viewers})
+	g.approvals = approvals.New(approvals.Config{
+		DB: db, Logger: o.Logger, Deadline: c.Timing.ApprovalDeadline, Beat: c.Timing.Beat, DeadAfter: c.Timing.DeadAfter,
+		Reread: c.Timing.Reread, SweepEvery: c.Timing.Sweep,
+		Decided: func(t *store.Txn, r approvals.Record, d approvals.Decision) error { return g.bot.Decided(t, r, d) },
+	})
+	g.chats = bridge.NewChats(bridge.ChatsConfig{
+		DB: db, Logger: o.Logger, Approvals: g.approvals, DefaultMode: defaultMode(c), DefaultProject: defaultProject(c), DefaultRuntime: c.DefaultRuntime,
+	})
+	g.outbox = bot.NewOutbox(bot.OutboxConfig{
+		DB: db, API: g.api, Logger: o.Logger, Pace: o.Pace, Reread: c.Timing.Reread,
+		OnMigrated: func(t *store.Txn, from, to int64) error { return g.bot.Migrated(t, from, to) },
+	})
+	g.bot = bot.New(bot.Config{
+		DB: db, Chats: g.chats, Approvals: g.approvals, Outbox: g.outbox, API: g.api, Acker: g.acker, People: g.people, Logger: o.Logger,
+	})
+	g.inbox = bot.NewInbox(bot.InboxConfig{DB: db, Handler: g.bot, Lane: g.bot.Lane, Logger: o.Logger, Reread: c.Timing.Reread})
+	if w := c.Telegram.Webhook; w != nil {
+		if g.webhook, err = bot.NewWebhook(g.inbox, w.Secret.Reveal(), o.Logger); err != nil {
+			return nil, fmt.Errorf("app: webhook: %w", err)
+		}
+	}
+	return g, nil
+}
+
+// run serves until ctx ends. Whoever holds the lease polls, handles, follows, sweeps and sends; a gateway without it only
+// takes webhooks in, and takes over when the lease lapses.
+func (g *gateway) run(ctx context.Context) error {
+	if err := g.greet(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	lease := bot.Lease{
+		DB: g.db, Name: leaseName, Owner: incarnation(), TTL: g.o.Config.Timing.Lease, Renew: g.o.Config.Timing.Renew, Logger: g.o.Logger,
+	}
+	all := newGroup(ctx)
+	all.start("lease", func(ctx context.Context) error { return lease.Run(ctx, g.lead) })
+	if g.webhook != nil {
+		all.start("webhook", g.serveWebhook)
+	}
+	return all.wait()
+}
+
+// greet learns who the bot is, waiting for a Telegram that is away, and shows the pairing code if there is no owner.
+func (g *gateway) greet(ctx context.Context) error {
+	for wait := 500 * time.Millisecond; ; wait = min(2*wait, 30*time.Second) {
+		me, err := g.api.Me(ctx)
+		if err == nil {
+			g.bot.Named(me.Username)
+			break
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if f := bot.FaultOf(err); f == bot.FaultUnauthorized {
+			return fmt.Errorf("app: Telegram does not know this token: %w", err)
+		}
+		g.o.Logger.Warn("cannot reach Telegram; trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait):
+		}
+	}
+	code, err := g.people.Invite(ctx)
+	if err != nil {
+		return err
+	}
+	if code != "" && g.o.Console != nil {
+		fmt.Fprintf(g.o.Console, "Nobody owns this bot yet, so it serves nobody. Send it in a private chat:  /start %s\n", code) //nolint:errcheck // a console that is gone reads nothing
+	}
+	return nil
+}
+
+// lead is one term of the lease.
+func (g *gateway) lead(ctx context.Context, fence int64) error {
+	term := newGroup(ctx)
+	term.start("inbox", g.inbox.Run)
+	term.start("outbox", g.outbox.Run)
+	term.start("acker", g.acker.Run)
+	term.start("sweep", g.approvals.RunSweep)
+	term.start("outage", g.bot.RunOutages)
+	term.start("housekeeping", g.keepHouse)
+	follower := bridge.NewFollower(bridge.FollowerConfig{
+		DB: g.db, Chats: g.chats, Approvals: g.approvals, Projection: g.bot, Reread: g.o.Config.Timing.Reread, Logger: g.o.Logger,
+	})
+	term.start("follower", follower.Run)
+	if g.webhook != nil {
+		term.start("register", func(ctx context.Context) error { return g.registerWebhook(ctx) })
+	} else {
+		poller := bot.Poller{API: g.api, Inbox: g.inbox, Logger: g.o.Logger, Lease: leaseName}
+		term.start("poller", func(ctx context.Context) error { return poller.Run(ctx, fence) })
+	}
+	return term.wait()
+}
+
+// keepHouse registers the commands once and forgets what is old, now and then.
+func (g *gateway) keepHouse(ctx context.Context) error {
+	registered := false
+	for {
+		if !registered {
+			if err := g.bot.Register(ctx); err != nil && ctx.Err() == nil {
+				g.o.Logger.Warn("cannot register the commands; trying again", "err", err)
+			} else {
+				registered = true
+			}
+		}
+		err := errors.Join(g.inbox.Prune(ctx), g.outbox.Prune(ctx), g.bot.Prune(ctx), bridge.PruneBlobs(ctx, g.db))
+		if err != nil && ctx.Err() == nil {
+			g.o.Logger.Warn("housekeeping failed; trying again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(10 * time.Minute):
+		}
+	}
+}
+
+func (g *gateway) registerWebhook(ctx context.Context) error {
+	for {
+		err := g.webhook.Register(ctx, g.api, g.o.Config.Telegram.Webhook.URL)
+		if err == nil || ctx.Err() != nil {
+			<-ctx.Done()
+			return nil
+		}
+		g.o.Logger.Warn("cannot register the webhook; trying again", "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(10 * time.Second):
+		}
+	}
+}
+
+func (g *gateway) serveWebhook(ctx context.Context) error {
+	srv := &http.Server{
+		Handler: g.webhook, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
+	l, err := net.Listen("tcp", g.o.Config.Telegram.Webhook.Listen)
+	if err != nil {
+		return fmt.Errorf("app: listen for webhooks: %w", err)
+	}
+	return serveHTTP(ctx, srv, l)
+}
+
+// serveHTTP serves until ctx ends and then lets requests that run end.
+func serveHTTP(ctx context.Context, srv *http.Server, l net.Listener) error {
+	stopped := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		stopped <- srv.Shutdown(bounded)
+	})
+	err := srv.Serve(l)
+	if !stop() {
+		<-stopped
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
