@@ -89,7 +89,7 @@ func (b *Builder) Quote(s string) *Builder { return b.quoted(TypeBlockquote, s) 
 // Expandable appends a quoted block of which clients show the first lines until it is tapped.
 func (b *Builder) Expandable(s string) *Builder { return b.quoted(TypeExpandable, s) }
 
-// Append appends a finished message with its entities, as plain text where an open style already covers it.
+// Append appends a finished message with its entities.
 func (b *Builder) Append(m Message) *Builder {
 	b.apart(m.Text)
 	base, before := b.units, len(b.text)
@@ -98,6 +98,7 @@ func (b *Builder) Append(m Message) *Builder {
 		for _, e := range m.Entities {
 			e.Offset += base
 			b.entities = append(b.entities, e)
+			b.afterBox = b.afterBox || e.end() == b.units && (e.Type == TypePre || e.quote())
 		}
 	}
 	return b

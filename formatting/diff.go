@@ -15,7 +15,7 @@ type DiffOptions struct {
 }
 
 // Diff is the unified diff between two texts, empty if they are equal. It is exact, and applying it to old gives new; it
-// is also the shortest unless the texts differ in more than some thousand lines, when a stretch is shown as replaced as
+// is also the shortest unless the texts differ in more than about a thousand lines, when a stretch is shown as replaced as
 // a whole rather than searched for longer. Memory is proportional to the texts.
 func Diff(old, new string, o DiffOptions) string {
 	if old == new {
@@ -40,7 +40,7 @@ func Diff(old, new string, o DiffOptions) string {
 }
 
 // diffBudget bounds the steps of one comparison.
-const diffBudget = 4 << 20
+const diffBudget = 1 << 20
 
 // change says that lines a0 to a1 of the old text became lines b0 to b1 of the new one.
 type change struct{ a0, a1, b0, b1 int }

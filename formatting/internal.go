@@ -49,7 +49,9 @@ type Stripper struct {
 	midLine bool
 	started bool // something was let through
 	breaks  int  // line ends at the end of what was let through
-	removed bool // a removed stretch ended here: line ends around it are merged
+	removed bool // something was removed at the end of what was let through
+	before  int  // line ends before that
+	after   int  // line ends seen after that
 	out     strings.Builder
 }
 
@@ -94,7 +96,8 @@ func (s *Stripper) step(last bool) (int, bool) {
 		if end < 0 {
 			return len(s.held), true
 		}
-		s.notice, s.midLine, s.removed = false, false, true
+		s.notice, s.midLine = false, false
+		s.remove()
 		return end + 1, true
 	case !s.midLine:
 		return s.lineStart(last)
@@ -250,7 +253,7 @@ func (s *Stripper) tag(last bool) (int, bool) {
 		return 0, false
 	}
 	end := strings.IndexByte(s.held, '>')
-	s.removed = true
+	s.remove()
 	if !closing && s.held[end-1] != '/' {
 		s.block, s.depth = name, 1
 	}
@@ -316,20 +319,18 @@ func (s *Stripper) inBlock() (int, bool) {
 	return end + 1, true
 }
 
-// emit lets text through. Line ends around something that was removed come together to one empty line.
+// emit lets text through. Of the line ends before and after something that was removed the larger number is kept.
 func (s *Stripper) emit(text string) {
-	if s.removed {
-		keep := 2 - min(s.breaks, 2)
-		if !s.started {
-			keep = 0
-		}
-		rest := strings.TrimLeft(text, "\n")
-		if breaks := len(text) - len(rest); breaks > keep {
-			text = text[breaks-keep:]
-		}
-		if rest != "" {
+	for s.removed && text != "" {
+		if text[0] != '\n' {
 			s.removed = false
+			break
 		}
+		if s.after++; s.after > s.before && s.after <= 2 && s.started {
+			s.out.WriteByte('\n')
+			s.breaks++
+		}
+		text = text[1:]
 	}
 	if text == "" {
 		return
@@ -342,6 +343,9 @@ func (s *Stripper) emit(text string) {
 	}
 	s.out.WriteString(text)
 }
+
+// remove notes that something was removed here.
+func (s *Stripper) remove() { s.removed, s.before, s.after = true, s.breaks, 0 }
 
 // InternalTags are the names of the elements that StripInternal removes.
 func InternalTags() []string { return slices.Clone(internalTags[:]) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/yuin/goldmark/ast"
 	extast "github.com/yuin/goldmark/extension/ast"
@@ -39,7 +40,7 @@ func Render(markdown string, o Options) []Message {
 
 // Layout of blocks.
 const (
-	// maxIndent is how many bytes a nested block is set in at most; deeper ones stand at this depth.
+	// maxIndent is how many columns a nested block is set in at most; deeper ones stand at this depth.
 	maxIndent = 24
 	// expandLines and expandUnits are the sizes above which a quote is folded.
 	expandLines, expandUnits = 8, 600
@@ -239,7 +240,7 @@ func (r *renderer) quote(n *ast.Blockquote) {
 	outer := r.indent
 	defer func() { r.indent = outer }()
 	if r.quoted() {
-		r.indent = deeper(outer, "> ")
+		r.indent = deeper(outer, "│ ")
 		if r.dirty {
 			r.gap = max(r.gap, 1)
 		} else {
@@ -275,7 +276,7 @@ func (r *renderer) quoted() bool {
 }
 
 func deeper(indent, by string) string {
-	if len(indent)+len(by) > maxIndent {
+	if utf8.RuneCountInString(indent)+utf8.RuneCountInString(by) > maxIndent {
 		return indent
 	}
 	return indent + by
