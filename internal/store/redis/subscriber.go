@@ -64,6 +64,9 @@ func newSubscriber(client goredis.UniversalClient, prefix string, hub *store.Hub
 }
 
 func (s *subscriber) listen(ctx context.Context, names []string) (<-chan store.Message, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	held, err := s.enter(names)
 	if err != nil {
