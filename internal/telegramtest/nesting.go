@@ -2,48 +2,12 @@ package telegramtest
 
 import "slices"
 
-// nested reports whether the sorted entities stand within or beside each other as Telegram keeps them: no crossing,
-// nothing within code, code only within quotes, links and quotes not within links, nothing within a style, and no two
-// pieces of one style that touch.
-func nested(entities []Entity) bool {
-	var open []Entity
-	ends := map[string]int{}
-	for _, e := range entities {
-		for len(open) > 0 && e.Offset >= open[len(open)-1].end() {
-			open = open[:len(open)-1]
-		}
-		if len(open) > 0 && e.end() > open[len(open)-1].end() {
-			return false
-		}
-		for _, outer := range open {
-			switch {
-			case outer.kind() == pre, outer.kind() == style,
-				e.kind() == pre && outer.kind() != quote,
-				e.kind() == quote,
-				e.kind() == continuous && outer.kind() == continuous:
-				return false
-			}
-		}
-		if e.kind() == style {
-			if end, ok := ends[e.Type]; ok && end >= e.Offset {
-				return false
-			}
-			ends[e.Type] = e.end()
-		}
-		open = append(open, e)
-	}
-	return true
-}
-
 // repair sorts entities and cuts what Telegram would cut: of two links, codes or quotes that meet, the later one goes;
 // what crosses the border of a quote goes; styles are split at the borders of everything else and where another style
-// begins, and vanish within code.
+// begins, and vanish within code. What Telegram knows stays as it is.
 func repair(entities []Entity) []Entity {
 	entities = slices.Clone(entities)
 	sortEntities(entities)
-	if nested(entities) {
-		return entities
-	}
 	var styles, quotes, rest []Entity
 	for _, e := range entities {
 		switch e.kind() {

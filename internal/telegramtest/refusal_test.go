@@ -161,6 +161,8 @@ func TestWhoCannotBeWrittenTo(t *testing.T) {
 	})
 	to := func(chat int64) fields { return fields{"chat_id": chat, "text": "x"} }
 	w.refused(400, "Bad Request: chat not found", "sendMessage", to(7))
+	w.refused(400, "Bad Request: chat not found", "getChat", to(7))
+	w.ok("getChat", to(ada))
 	w.refused(403, "Forbidden: bot can't initiate conversation with a user", "sendMessage", to(ada))
 	w.say(ada, ada, "hi")
 	w.send(to(ada))

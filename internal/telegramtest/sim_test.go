@@ -176,6 +176,23 @@ func TestWhatAPersonsMessageCarries(t *testing.T) {
 	}
 }
 
+// A message id is unique in its chat only: supergroups count for themselves, the other chats of a bot together.
+func TestMessageIDsAreNotUniqueAcrossChats(t *testing.T) {
+	t.Parallel()
+	w := started(t)
+	a, b := w.say(ada, ada, "x"), w.say(group, ada, "x")
+	if b != a+1 {
+		t.Errorf("ids %d in private, then %d in a group", a, b)
+	}
+	same := false
+	for range int(a) + 1 {
+		same = same || w.say(forum, ada, "x") == a
+	}
+	if !same {
+		t.Errorf("no message of a supergroup has the id %d", a)
+	}
+}
+
 func TestEditedMessage(t *testing.T) {
 	t.Parallel()
 	w := started(t)

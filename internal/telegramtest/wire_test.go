@@ -43,6 +43,7 @@ func TestParametersOnTheWire(t *testing.T) {
 		{"no body", "POST", hook + "getMe", "", "", 200, `"is_bot":true`},
 		{"method in any case", "POST", hook + "GETME", "", "", 200, `"is_bot":true`},
 		{"cut multipart", "POST", hook + "sendMessage", kind, multi[:len(multi)-8], 400, `Bad Request`},
+		{"no multipart", "POST", hook + "sendMessage", kind, "garbage", 400, `Bad Request: can't parse the request`},
 		{"broken JSON", "POST", hook + "sendMessage", "application/json", `{"chat_id":`, 400, `Bad Request`},
 		{"unknown kind", "POST", hook + "sendMessage", "text/plain", "hi", 400, `Bad Request`},
 		{"wrong token", "POST", "/bot1:wrong/getMe", "", "", 401, `{"ok":false,"error_code":401,"description":"Unauthorized"}`},
