@@ -2,6 +2,7 @@ package approvals_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -223,8 +224,10 @@ func TestAReplacedIncarnationAsksNothing(t *testing.T) {
 		r := card(t, g, 1)[0]
 		h2, _ := host(t, slow(db), "i2")
 		b := ask(t.Context(), h2, turn(under(policy.ApprovalRequired, policy.Default)), command("make 2"))
-		time.Sleep(5 * time.Second)
-		<-a.done
+		replaced := time.Now()
+		if <-a.done; time.Since(replaced) > 5*time.Second {
+			t.Errorf("the older one learned of it after %s", time.Since(replaced))
+		}
 		if a.answer.Decision != runner.Denied || stands(t, g, r.ID).Word != approvals.StandsGone {
 			t.Errorf("the answer is %+v, it stands as %+v", a.answer, stands(t, g, r.ID))
 		}
@@ -258,13 +261,17 @@ func TestSweepIsIdempotent(t *testing.T) {
 		for range 3 {
 			all = append(all, gateway(t, c))
 		}
-		for range 4 {
+		fresh := gateway(t, c)
+		for range 3 {
 			for _, g := range all {
 				if err := g.Sweep(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			time.Sleep(3 * time.Minute)
+			time.Sleep(4 * time.Minute)
+		}
+		if o := decide(t, fresh, tap(r, ada, runner.ActionAllow)); o.Won || o.Refused != approvals.RefusedOverdue {
+			t.Errorf("a tap after the deadline came to %+v", o)
 		}
 		for _, g := range all {
 			if err := g.Sweep(t.Context()); err != nil {
@@ -277,4 +284,62 @@ func TestSweepIsIdempotent(t *testing.T) {
 		cancel()
 		<-a.done
 	})
+}
+
+// TestAnotherIncarnationsBeatEndsACard has the host start again and not yet have closed anything.
+func TestAnotherIncarnationsBeatEndsACard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := openBolt(t)
+		hdb := &faulty{DB: db}
+		h, _ := host(t, slow(hdb), "i1")
+		g := gateway(t, slow(db))
+		ctx, cancel := context.WithCancel(t.Context())
+		a := ask(ctx, h, turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
+		r := card(t, g, 1)[0]
+		hdb.away.Store(true)
+		err := store.Update(t.Context(), db, func(tx *store.Txn) error {
+			now, err := tx.Now()
+			tx.Add(approvals.OpenIndex("box"), string(approvals.NewID("other")), 0) // of no use to anybody
+			return errors.Join(err, store.Put(tx, approvals.BeatKey("box"), approvals.Beat{V: 1, Incarnation: "i2", At: now}))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o := decide(t, g, tap(r, ada, runner.ActionAllow)); o.Won || o.Refused != approvals.RefusedGone {
+			t.Errorf("a tap came to %+v", o)
+		}
+		if err := g.Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st := stands(t, g, r.ID); st.Word != approvals.StandsGone || st.Decision == nil {
+			t.Errorf("it stands as %+v", st)
+		}
+		cancel()
+		<-a.done
+	})
+}
+
+// TestTheRecordsDeadlineCounts has the index say that an approval is overdue.
+func TestTheRecordsDeadlineCounts(t *testing.T) {
+	t.Parallel()
+	db := openBolt(t)
+	h, _ := host(t, fast(db), "i1")
+	g := gateway(t, fast(db))
+	a := ask(t.Context(), h, turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
+	r := card(t, g, 1)[0]
+	err := store.Update(t.Context(), db, func(tx *store.Txn) error {
+		tx.Add(approvals.OpenIndex("box"), string(r.ID), 1)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o := decide(t, g, tap(r, ada, runner.ActionAllow)); !o.Won {
+		t.Errorf("the tap came to %+v", o)
+	}
+	a.wait(t)
 }

@@ -3,6 +3,7 @@ package approvals_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -245,6 +246,9 @@ func (h *history) finish() {
 		}
 		a.end()
 		<-a.done
+	}
+	if open, err := h.db.Range(context.Background(), approvals.OpenIndex("box"), math.MinInt64, math.MaxInt64, 0); err != nil || len(open) != 0 {
+		h.t.Errorf("left in the index are %v, %v", open, err)
 	}
 	for id, word := range h.last {
 		if word == approvals.StandsOpen || word == approvals.StandsHandingOver {

@@ -137,3 +137,27 @@ func give(t testing.TB, h, g *approvals.Service, q runner.Question, action strin
 		t.Fatalf("%s was answered %+v", action, got)
 	}
 }
+
+// TestAModeThatIsLoweredDuringAReview lowers it while the reviewer thinks, and then allows.
+func TestAModeThatIsLoweredDuringAReview(t *testing.T) {
+	t.Parallel()
+	for to, want := range map[runner.Policy]runner.Source{
+		{Mode: policy.Auto, Interaction: policy.Default}:             runner.SourceReviewer,
+		{Mode: policy.ApprovalRequired, Interaction: policy.Default}: runner.SourceUser,
+		{Mode: policy.Auto, Interaction: policy.Plan}:                runner.SourceRule,
+	} {
+		db := openBolt(t)
+		p := under(policy.Auto, policy.Default)
+		c := fast(db)
+		c.Reviewer = reviewer{verdict: approvals.ReviewVerdict{Decision: runner.Allowed}, before: func() { p.set(to.Mode, to.Interaction) }}
+		h, _ := host(t, c, "i1")
+		g := gateway(t, c)
+		a := ask(t.Context(), h, turn(p), tool("mcp__x", policy.Network))
+		if want == runner.SourceUser {
+			decide(t, g, tap(card(t, g, 1)[0], ada, runner.ActionAllow))
+		}
+		if got := a.wait(t); got.Source != want || got.Allows() != (want != runner.SourceRule) {
+			t.Errorf("lowered to %+v the answer is %+v", to, got)
+		}
+	}
+}
