@@ -203,6 +203,9 @@ func bound(score int64) string {
 
 // Commit runs commit.lua once. A hint that the ACL refuses is logged and does not undo the commit.
 func (db *DB) Commit(ctx context.Context, b store.Batch) error {
+	if ctx.Err() != nil { // so that it is certain that nothing was sent
+		return fmt.Errorf("redis: commit: %w", context.Cause(ctx))
+	}
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("redis: commit: %w", err)
 	}
