@@ -36,6 +36,8 @@ func TestFaults(t *testing.T) {
 	for range 5 {
 		w.refused(429, "Too Many Requests: retry after 1", "getMe", nil)
 	}
+	order(fields{"clear": true})
+	w.ok("getMe", nil)
 }
 
 func TestLostResponseIsCarriedOut(t *testing.T) {

@@ -121,11 +121,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ListenAndServe listens on a loopback address and serves until ctx is done; any other address is refused, since the
-// token is no secret. See Serve.
+// ErrNotLoopback means that the server was to serve others than this machine. Its token is no secret, and whoever
+// controls it controls the bot.
+var ErrNotLoopback = errors.New("not a loopback address")
+
+// ListenAndServe listens on a loopback address and serves until ctx is done. See Serve.
 func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
 	if !loopback(addr) {
-		return fmt.Errorf("telegramtest: listen on %s: not a loopback address", addr)
+		return fmt.Errorf("telegramtest: listen on %s: %w", addr, ErrNotLoopback)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -134,8 +137,12 @@ func (s *Server) ListenAndServe(ctx context.Context, addr string) error {
 	return s.Serve(ctx, l)
 }
 
-// Serve answers requests on l and runs Run, until ctx is done; then it ends open polls and returns nil. It owns l.
+// Serve answers requests on l and runs Run, until ctx is done; then it ends open polls and returns nil. It owns l, which
+// has to listen on a loopback address.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if !loopback(l.Addr().String()) {
+		return errors.Join(fmt.Errorf("telegramtest: serve on %s: %w", l.Addr(), ErrNotLoopback), l.Close())
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	srv := &http.Server{

@@ -3,12 +3,12 @@ package telegramtest_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image"
 	"image/png"
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,10 +46,32 @@ func TestServeEndsWithItsContext(t *testing.T) {
 func TestListenAndServeRefusesOtherAddresses(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{":0", "0.0.0.0:0", "192.0.2.1:0"} {
-		if err := telegramtest.New(telegramtest.Config{}).ListenAndServe(t.Context(), addr); err == nil || !strings.Contains(err.Error(), "loopback") {
+		s := telegramtest.New(telegramtest.Config{})
+		if err := s.ListenAndServe(t.Context(), addr); !errors.Is(err, telegramtest.ErrNotLoopback) {
 			t.Errorf("%s: %v", addr, err)
 		}
+		l := &openListener{addr: addr}
+		if err := s.Serve(t.Context(), l); !errors.Is(err, telegramtest.ErrNotLoopback) || !l.closed {
+			t.Errorf("a listener on %s: %v, closed %v", addr, err, l.closed)
+		}
 	}
+}
+
+// openListener says that it listens for everybody.
+type openListener struct {
+	net.Listener
+
+	addr   string
+	closed bool
+}
+
+func (l *openListener) Addr() net.Addr  { return l }
+func (l *openListener) Network() string { return "tcp" }
+func (l *openListener) String() string  { return l.addr }
+
+func (l *openListener) Close() error {
+	l.closed = true
+	return nil
 }
 
 func TestFilesGoBothWays(t *testing.T) {

@@ -71,6 +71,11 @@ func (s *Server) simHandler() http.Handler {
 	post("migrations", s.simMigrate)
 	post("faults", s.simFault)
 	post("clock", s.simClock)
+	mux.HandleFunc("/sim/", func(w http.ResponseWriter, r *http.Request) {
+		control(w, r, func(r *http.Request) (any, error) {
+			return nil, refuse(http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
+		})
+	})
 	mux.HandleFunc("GET /sim/events", s.simEvents)
 	mux.HandleFunc("GET /sim/files/{id}", s.simFile)
 	return local(mux)

@@ -41,6 +41,9 @@ func TestControlServesOnlyThisMachine(t *testing.T) {
 			t.Errorf("%s: no error line in %s", c.name, out)
 		}
 	}
+	if status, out := w.control(http.MethodDelete, "messages", nil); status != 404 || decode[map[string]string](t, out)["error"] == "" {
+		t.Errorf("an unknown request: %d %s", status, out)
+	}
 	if status, _ := w.control(http.MethodGet, "calls", nil, "Origin", "https://example.com"); status != 403 {
 		t.Errorf("a foreign page may read: %d", status)
 	}

@@ -317,13 +317,18 @@ func (m *message) button(which json.RawMessage) (button, error) {
 	}
 }
 
-// simFault orders something to go wrong.
+// simFault orders something to go wrong, or takes all orders back.
 func (s *Server) simFault(r *http.Request) (any, error) {
-	var f fault
-	if err := body(r, &f); err != nil {
+	var in struct {
+		fault
+
+		Clear bool `json:"clear"`
+	}
+	if err := body(r, &in); err != nil {
 		return nil, err
 	}
-	if why := f.valid(); why != "" {
+	f := in.fault
+	if why := f.valid(); why != "" && !in.Clear {
 		return nil, refuse(http.StatusBadRequest, "%s", why)
 	}
 	if f.Times == 0 {
@@ -331,7 +336,11 @@ func (s *Server) simFault(r *http.Request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.faults = append(s.faults, &f)
+	if in.Clear {
+		s.faults = nil
+	} else {
+		s.faults = append(s.faults, &f)
+	}
 	return map[string]int{"faults": len(s.faults)}, nil
 }
 
