@@ -36,7 +36,9 @@ type HostConfig struct {
 	LivePace    time.Duration // the least time between two messages about a streaming turn; default 300 ms
 	Grace       time.Duration // how long running turns may still take when the host is asked to stop; default none
 	Keep        time.Duration // how long its log and turns are kept; default 30 days
-	Logger      *slog.Logger
+	// Ready is called once, when what this host offers is known to gateways, which refuse prompts before; nil is fine.
+	Ready  func()
+	Logger *slog.Logger
 }
 
 // Host is the loop of a host: it takes the orders that gateways give, runs each in a session of its runtime, and writes
@@ -79,6 +81,12 @@ func (h *Host) Run(ctx context.Context) error {
 	var giveUp context.CancelFunc
 	h.persist, giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
+	if err := h.retry(ctx, "announce", h.announce); err != nil {
+		return nil //nolint:nilerr // only ctx ends the retries
+	}
+	if h.cfg.Ready != nil {
+		h.cfg.Ready()
+	}
 	if err := h.retry(ctx, "say hello", h.hello); err != nil {
 		return nil //nolint:nilerr // only ctx ends the retries
 	}
@@ -157,8 +165,29 @@ func (h *Host) retry(ctx context.Context, what string, f func(context.Context) e
 	}
 }
 
-// hello publishes what this host offers: the projects whose folders exist and the runtimes with what they can do.
-func (h *Host) hello(ctx context.Context) error {
+// announce publishes what this host offers without having looked at its runtimes, which may take seconds: prompts are
+// taken from here on. A runtime that was here in the last run is what it was then.
+func (h *Host) announce(ctx context.Context) error {
+	m := h.offer()
+	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
+		old, _, err := store.Get[Hello](t, helloKey(h.cfg.Name))
+		if err != nil {
+			return err
+		}
+		m.Runtimes = map[string]runner.Capability{}
+		for _, r := range h.cfg.Runtimes {
+			c, known := old.Runtimes[r.Name()]
+			if !known {
+				c = runner.Capability{State: runner.Checking}
+			}
+			m.Runtimes[r.Name()] = c
+		}
+		return store.Put(t, helloKey(h.cfg.Name), m)
+	})
+}
+
+// offer is a hello without runtimes: the projects whose folders exist.
+func (h *Host) offer() Hello {
 	m := Hello{V: Version, Host: h.cfg.Name, Runtimes: map[string]runner.Capability{}}
 	for _, p := range h.cfg.Projects {
 		if info, err := os.Stat(p.Folder); err != nil || !info.IsDir() {
@@ -167,6 +196,12 @@ func (h *Host) hello(ctx context.Context) error {
 		}
 		m.Projects = append(m.Projects, p)
 	}
+	return m
+}
+
+// hello publishes what this host offers: the projects, and the runtimes with what they can do.
+func (h *Host) hello(ctx context.Context) error {
+	m := h.offer()
 	var mu sync.Mutex
 	var probes sync.WaitGroup
 	for _, r := range h.cfg.Runtimes {

@@ -39,6 +39,8 @@ type Options struct {
 	Console io.Writer
 	// Pace is how fast messages go out; zero is Telegram's.
 	Pace bot.Pace
+	// AgentEnv is added to the environment of the commands that agents run.
+	AgentEnv map[string]string
 	// Runtimes are added to those of the configuration.
 	Runtimes []runner.Runtime
 	// Ready is called once everything has begun; nil is fine.
@@ -66,22 +68,33 @@ func Run(ctx context.Context, o Options) error {
 
 // serve runs the halves of the role over an open store.
 func serve(ctx context.Context, o Options, db store.DB) error {
-	g := newGroup(ctx)
+	var gw *gateway
+	var h *host
+	var err error
+	offered := make(chan struct{})
 	if o.Role != config.RoleHost {
-		gw, err := newGateway(o, db)
-		if err != nil {
+		if gw, err = newGateway(o, db); err != nil {
 			return err
 		}
-		g.start("gateway", gw.run)
 	}
 	if o.Role != config.RoleGateway {
-		h, err := newHost(o, db)
-		if err != nil {
+		if h, err = newHost(o, db, func() { close(offered) }); err != nil {
 			return err
 		}
-		g.start("host", h.run)
 	}
+	g := newGroup(ctx)
 	g.start("control", func(ctx context.Context) error { return serveControl(ctx, o, db) })
+	if h != nil {
+		g.start("host", h.run)
+		// A prompt that waits at Telegram must not be told that no host has a project.
+		select {
+		case <-offered:
+		case <-g.ctx.Done():
+		}
+	}
+	if gw != nil {
+		g.start("gateway", gw.run)
+	}
 	if o.Ready != nil {
 		o.Ready()
 	}
@@ -156,6 +169,7 @@ func runtimes(o Options) ([]runner.Runtime, error) {
 		n, err := native.New(native.Config{
 			Name: r.Name, BaseURL: r.BaseURL, Key: chatapi.Key(r.Key.Reveal()), Model: r.Model, Window: int64(r.ContextWindow),
 			Data: filepath.Join(o.Config.DataDir, "runtimes", safeName(r.Name)), Logger: o.Logger.With("runtime", r.Name),
+			Env: o.AgentEnv,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("app: runtime %s: %w", r.Name, err)

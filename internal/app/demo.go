@@ -70,7 +70,9 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	script.Data = filepath.Join(folder, "script")
 
 	servers := newGroup(context.WithoutCancel(ctx)) // they outlive the bot, whose last messages they take
-	sim := telegramtest.New(telegramtest.Config{Token: c.Telegram.Token.Reveal(), Logger: o.Logger})
+	sim := telegramtest.New(telegramtest.Config{
+		Token: c.Telegram.Token.Reveal(), Logger: o.Logger, Rates: telegramtest.Rates{Scale: demoPace},
+	})
 	servers.start("simulated Telegram", func(ctx context.Context) error { return sim.Serve(ctx, l) })
 	servers.start("scripted model", model.Run)
 	defer func() { servers.cancel(nil); servers.wg.Wait() }()
@@ -79,6 +81,7 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	all.start("drawbridge", func(ctx context.Context) error {
 		return Run(ctx, Options{
 			Config: c, Role: config.RoleServe, Logger: o.Logger, Pace: bot.DefaultPace().Faster(demoPace), Runtimes: []runner.Runtime{script},
+			AgentEnv: map[string]string{"GOCACHE": goCache()},
 			Ready: func() {
 				if o.Headless {
 					fmt.Fprintf(o.Out, "ready %s\n", addr) //nolint:errcheck // nobody is there to be told
@@ -96,8 +99,21 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	return all.wait()
 }
 
-// demoPace is how much faster than Telegram allows messages go out: the simulated one sets no limits unless it is told to.
+// demoPace is how much faster than in real life messages go out, and are allowed to by the simulated Telegram.
 const demoPace = 8
+
+// goCache is the Go build cache of whoever runs the demo. Its agent tests a Go project, and in a home folder of its own it
+// would first have to compile the standard library. Empty, so that Go chooses, if there is none.
+func goCache() string {
+	if dir := os.Getenv("GOCACHE"); filepath.IsAbs(dir) {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "go-build")
+}
 
 // demoConfig is made by the same loader as a real one, from an environment of its own: nothing of the machine's
 // configuration is read.

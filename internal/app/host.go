@@ -17,7 +17,8 @@ type host struct {
 	loop      *bridge.Host
 }
 
-func newHost(o Options, db store.DB) (*host, error) {
+// newHost also takes what is to be called once gateways know what the host offers.
+func newHost(o Options, db store.DB, ready func()) (*host, error) {
 	c := o.Config
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -36,7 +37,8 @@ func newHost(o Options, db store.DB) (*host, error) {
 	})
 	loop := bridge.NewHost(bridge.HostConfig{
 		DB: db, Name: c.HostName, Incarnation: inc, Projects: projects(c), Runtimes: rs, Approvals: svc, Log: log,
-		Data: filepath.Join(c.DataDir, "host"), Home: home, SessionIdle: c.Timing.SessionIdle, Reread: c.Timing.Reread, Grace: grace, Logger: o.Logger,
+		Data: filepath.Join(c.DataDir, "host"), Home: home, SessionIdle: c.Timing.SessionIdle, Reread: c.Timing.Reread, Grace: grace,
+		Ready: ready, Logger: o.Logger,
 	})
 	return &host{approvals: svc, loop: loop}, nil
 }
