@@ -1,0 +1,88 @@
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDemoFixesTheFailingTest: one command, and "Fix the failing test" leads to cards, taps on Allow, a really changed
+// file, really run tests and a formatted answer.
+func TestDemoFixesTheFailingTest(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left := under(dir); len(left) > 0 {
+			t.Errorf("processes are left: %q", left)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	// With the Go build cache of whoever runs the tests, as a person's demo has theirs.
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "demo", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GOCACHE=" + strings.TrimSpace(string(cache))},
+		"demo", "--headless", "--listen", "127.0.0.1:0", "--folder", dir)
+	first := p.out.line(t, "")
+	url, ok := strings.CutPrefix(first, "ready ")
+	if !ok || !strings.HasPrefix(url, "http://127.0.0.1:") {
+		t.Fatalf("the first line is %q, want ready http://127.0.0.1:…", first)
+	}
+	file := filepath.Join(dir, "shop", "price", "price.go")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	me := sim{t: t, url: url}.private(ada)
+	prompt := me.say("Fix the failing test")
+	edit := me.card(prompt, "Change this file?")
+	if now, err := os.ReadFile(file); err != nil || string(now) != string(before) {
+		t.Errorf("the file was changed before anybody allowed it (%v)", err)
+	}
+	for _, want := range []string{"\n- return cents - cents/100*percent\n", "\n+ return cents - cents*percent/100\n"} {
+		if !strings.Contains(edit.Text, want) {
+			t.Errorf("the card does not show %q:\n%s", want, edit.Text)
+		}
+	}
+	if seen := me.tap(edit.ID, "Allow"); seen.Text != "Allowed" {
+		t.Errorf("the tap was answered with %q", seen.Text)
+	}
+	tests := me.card(edit.ID, "go test ./...")
+	me.turns(edit.ID, "Allowed by Ada")
+	if m := me.message(edit.ID); len(m.Buttons) > 0 {
+		t.Errorf("the decided card still has the buttons %q", m.labels())
+	}
+	me.tap(tests.ID, "Allow")
+
+	answer := me.hears(tests.ID, "All tests pass")
+	if strings.Contains(answer.Text, "**") || strings.Contains(answer.Text, "`") {
+		t.Errorf("raw Markdown in the answer:\n%s", answer.Text)
+	}
+	kinds := map[string]bool{}
+	for _, e := range answer.Entities {
+		kinds[e.Type] = true
+	}
+	for _, kind := range []string{"bold", "code", "pre"} {
+		if !kinds[kind] {
+			t.Errorf("the answer has no entity %s: %+v", kind, answer.Entities)
+		}
+	}
+	after, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(after), "return cents - cents*percent/100") {
+		t.Errorf("the file was not changed (%v):\n%s", err, after)
+	}
+	me.ends(prompt, "Done in")
+	p.stop()
+	if got := p.out.String(); got != first+"\n" {
+		t.Errorf("standard output holds more than its one line:\n%s", got)
+	}
+}

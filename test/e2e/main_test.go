@@ -1,0 +1,51 @@
+// Package e2e_test holds the promises of Drawbridge against the built program: it starts the binary as processes of their
+// own, between a simulated Telegram and a scripted model, on bbolt and on a real redis-server, and lets people write and
+// tap. Processes are killed, stores restarted and responses lost on the way.
+//
+// What runs here is the program as it is delivered; nothing is replaced in it. Only durations pass faster
+// (DRAWBRIDGE_PACE), except where a test says that it keeps the real ones. See docs/testing.md.
+package e2e_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// binary is the path of the built program.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	flag.Parse()
+	// These tests mostly wait for processes and for each other's silence: more of them fit at once than there are cores.
+	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
+		if err := parallel.Value.Set("8"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	dir, err := os.MkdirTemp("", "drawbridge-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a leftover in the temporary folder harms nobody
+	binary = filepath.Join(dir, "drawbridge")
+	if out, err := exec.Command("go", "build", "-o", binary, "drawbridge/cmd/drawbridge").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the program: %v\n%s", err, out)
+		return 1
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}

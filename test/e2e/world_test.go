@@ -1,0 +1,171 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drawbridge/internal/modeltest"
+	"drawbridge/internal/store/storetest"
+	"drawbridge/internal/telegramtest"
+)
+
+// fast is how many times faster than in real life the durations of most tests pass.
+const fast = "8"
+
+// world is what one test runs in: a Telegram, a model, a project, and perhaps a Redis. Everything of it ends with the test.
+type world struct {
+	sim
+	telegram *telegramtest.Server
+	model    *modeltest.Server
+	redis    *storetest.RedisServer // nil on bbolt
+	dir      string                 // of everything that is written
+	project  string
+	env      map[string]string // of each process
+}
+
+// on chooses what a world is made of. The zero value is bbolt at a fast pace, with an agent that follows its prompt.
+type on struct {
+	redis bool
+	real  bool             // durations and Telegram's rates as in real life
+	model modeltest.Script // hands() and Follow if nil
+	env   map[string]string
+}
+
+// modelKey is the key that the model wants. No agent's process may see it.
+const modelKey = "key-of-the-model-7f3a"
+
+func newWorld(t *testing.T, o on) *world {
+	t.Helper()
+	w := &world{sim: sim{t: t}}
+	// A short path: the control socket is in there, and kernels allow about a hundred bytes.
+	dir, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.dir = dir
+	t.Cleanup(func() {
+		if left := under(dir); len(left) > 0 {
+			t.Errorf("processes are left: %q", left)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	w.project = filepath.Join(dir, "shop")
+	if err := os.MkdirAll(w.project, 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var servers sync.WaitGroup
+	t.Cleanup(func() { cancel(); servers.Wait() })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.url = "http://" + l.Addr().String()
+	w.telegram = telegramtest.New(telegramtest.Config{Rates: telegramtest.Rates{Off: !o.real}})
+	servers.Go(func() {
+		if err := w.telegram.Serve(ctx, l); err != nil {
+			t.Error(err)
+		}
+	})
+	script := o.model
+	if script == nil {
+		script = modeltest.Follow(hands())
+	}
+	if w.model, err = modeltest.New(modeltest.Config{Script: script, Piece: 200, Key: modelKey}); err != nil {
+		t.Fatal(err)
+	}
+	servers.Go(func() {
+		if err := w.model.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	w.env = map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": filepath.Join(dir, "home"),
+		"DRAWBRIDGE_TOKEN": w.telegram.Token(), "DRAWBRIDGE_BOT_API_URL": w.url,
+		"DRAWBRIDGE_OWNERS": fmt.Sprint(ada), "DRAWBRIDGE_OPERATORS": fmt.Sprint(grace), "DRAWBRIDGE_VIEWERS": fmt.Sprint(linus),
+		"DRAWBRIDGE_HOST_NAME": "bench", "DRAWBRIDGE_PROJECTS": "shop=" + w.project,
+		"DRAWBRIDGE_MODEL_URL": w.model.URL(), "DRAWBRIDGE_MODEL": "scripted", "DRAWBRIDGE_MODEL_KEY": modelKey,
+		"DRAWBRIDGE_PACE": fast,
+		// The pace would shorten these too: tests that do not try them keep their real lengths.
+		"DRAWBRIDGE_APPROVAL_DEADLINE": "80m", "DRAWBRIDGE_SESSION_IDLE": "2h",
+	}
+	if o.real {
+		w.env["DRAWBRIDGE_PACE"] = "1"
+	}
+	if o.redis {
+		w.redis = storetest.StartRedis(t, storetest.RedisOptions{SyncAlways: true})
+		w.env["REDIS_URL"] = w.redis.URL()
+	}
+	for k, v := range o.env {
+		w.env[k] = v
+	}
+	return w
+}
+
+// hands are the tool calls of the native runtime.
+func hands() modeltest.Hands {
+	return modeltest.Hands{
+		Run: func(command string) modeltest.Call {
+			return modeltest.CallOf("shell", map[string]any{"command": command})
+		},
+		Write: func(path, text string) modeltest.Call {
+			return modeltest.CallOf("write_file", map[string]any{"path": path, "content": text})
+		},
+		Read:    func(path string) modeltest.Call { return modeltest.CallOf("read_file", map[string]any{"path": path}) },
+		Refused: "Not done.",
+	}
+}
+
+// start starts a process of the program in this world: serve, gateway or host. Each name has a data folder of its own,
+// so that one that is started again finds its own.
+func (w *world) start(role string, name ...string) *program {
+	w.t.Helper()
+	full := strings.Join(append([]string{role}, name...), "-")
+	return start(w.t, full, w.environ(full), role)
+}
+
+// environ is the environment of a process, made from nothing.
+func (w *world) environ(name string) []string {
+	env := []string{"DRAWBRIDGE_DATA_DIR=" + filepath.Join(w.dir, name)}
+	for k, v := range w.env {
+		env = append(env, k+"="+v)
+	}
+	return env
+}
+
+// path is a file of the project.
+func (w *world) path(name string) string { return filepath.Join(w.project, name) }
+
+// holds reports whether a file of the project holds a text, and nothing else.
+func (w *world) holds(name, text string) bool {
+	b, err := os.ReadFile(w.path(name))
+	return err == nil && string(b) == text
+}
+
+// runs waits until a file of the project holds a text.
+func (w *world) runs(name, text string) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%s holds %q", name, text), func() bool { return w.holds(name, text) })
+}
+
+// soon waits for something that shows nowhere in the simulated Telegram.
+func soon(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("did not come to pass: %s", what)
+		}
+	}
+}
