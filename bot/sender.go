@@ -73,11 +73,13 @@ func (o *Outbox) run(ctx, send context.Context, fatal context.CancelCauseFunc, h
 		active: map[ChatRef]struct{}{}, again: map[ChatRef]struct{}{},
 	}
 	defer s.work.Wait()
-	// Previews end with ctx: what is being stopped has nothing left to show.
-	s.work.Go(func() { o.runPreviews(ctx) })
+	// Previews end with ctx, before the grace: what is being stopped has nothing left to show.
+	aside, end := context.WithCancel(ctx)
+	defer end()
+	s.work.Go(func() { o.runPreviews(aside) })
 	s.work.Go(func() {
-		for sleep(ctx, pruneEvery) {
-			if err := o.Prune(ctx); err != nil && ctx.Err() == nil {
+		for sleep(aside, pruneEvery) {
+			if err := o.Prune(aside); err != nil && aside.Err() == nil {
 				o.cfg.Logger.Warn("outbox not pruned", "err", err)
 			}
 		}
