@@ -10,15 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"drawbridge/internal/chatapi"
 	"drawbridge/internal/modeltest"
 	"drawbridge/runner"
 	"drawbridge/runner/native"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // strict fails the test on an Error line.
 type strict struct{ t *testing.T }
