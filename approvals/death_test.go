@@ -218,7 +218,10 @@ func TestAReplacedIncarnationAsksNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		db := openBolt(t)
-		h1, _ := host(t, slow(db), "i1")
+		var published atomic.Int32
+		c := slow(db)
+		c.Opened = func(*store.Txn, approvals.Record) error { published.Add(1); return nil }
+		h1, _ := host(t, c, "i1")
 		g := gateway(t, slow(db))
 		a := ask(t.Context(), h1, turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
 		r := card(t, g, 1)[0]
@@ -232,8 +235,8 @@ func TestAReplacedIncarnationAsksNothing(t *testing.T) {
 			t.Errorf("the answer is %+v, it stands as %+v", a.answer, stands(t, g, r.ID))
 		}
 		got, err := h1.Ask(t.Context(), turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
-		if err != nil || got.Decision != runner.Denied {
-			t.Errorf("the answer is %+v, %v", got, err)
+		if err != nil || got.Decision != runner.Denied || published.Load() != 1 {
+			t.Errorf("the answer is %+v, %v, and %d were published", got, err, published.Load())
 		}
 		decide(t, g, tap(card(t, g, 1)[0], ada, runner.ActionAllow))
 		if <-b.done; !b.answer.Allows() {

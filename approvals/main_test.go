@@ -167,7 +167,7 @@ func (a *asked) wait(t testing.TB) runner.Answer {
 	return a.answer
 }
 
-// opened counts what Opened is told of. It is a hook, so the commit may still fail; card waits for what is in the store.
+// card waits until exactly n approvals wait for a person, and returns them, oldest first.
 func card(t testing.TB, s *approvals.Service, n int) []approvals.Record {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
