@@ -4,7 +4,7 @@
 // It guarantees that the answer is never looser than the table: what is unknown, malformed or built at run time gets
 // the strictest category that fits. It recognises; it does not contain: an unsandboxed command can do what none of its
 // words says, which is why it is terminal whatever else it is. It imports nothing of ours and does no I/O but to resolve
-// symbolic links.
+// symbolic links and to see whether a file exists.
 package policy
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Mode is the runtime mode of a chat or a task. Modes are ordered: each allows at least what the one before it allows.
-// The zero value is not a mode; wherever a verdict is needed it counts as ApprovalRequired.
+// The zero value is not a mode; wherever a verdict is needed it counts as ApprovalRequired, with Ask in place of Allow.
 type Mode string
 
 // The four modes, strictest first. The strings are stored and typed by people.

@@ -278,6 +278,12 @@ func (l *line) combine(words []*syntax.Word) [][]string {
 		if n > maxValues && len(options) > 1 {
 			options = [][]string{{string(anyText)}}
 		}
+		if len(options) == 1 {
+			for i := range out {
+				out[i] = append(out[i], options[0]...)
+			}
+			continue
+		}
 		var next [][]string
 		for _, before := range out {
 			for _, words := range options {
