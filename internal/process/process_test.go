@@ -172,11 +172,13 @@ func TestSomebodyOutsideTheGroupDoesNotHoldUsUp(t *testing.T) {
 func TestAProgramHasNoTerminalAndASessionOfItsOwn(t *testing.T) {
 	t.Parallel()
 	out := process.NewCapture(1000)
-	p, err := process.Start(shell(t, `if (: < /dev/tty) 2>/dev/null; then echo a terminal; fi; sleep 600`, out))
+	c := shell(t, `if (: < /dev/tty) 2>/dev/null; then echo a terminal; fi; echo $$ > pids; sleep 600`, out)
+	p, err := process.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Stop()
+	awaitPids(t, filepath.Join(c.Dir, "pids"), 1)
 	if sid, err := unix.Getsid(p.Pid()); err != nil || sid != p.Pid() {
 		t.Errorf("the program %d is in session %d (%v)", p.Pid(), sid, err)
 	}
