@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"slices"
 	"strings"
 
 	"drawbridge/bridge"
@@ -83,14 +84,16 @@ func (s story) summary(head string) formatting.Message {
 		return m.Split()[0]
 	}
 	// The end of a long story is worth more than its beginning.
-	lines, size := []string{}, 0
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		if size += formatting.Len(s.steps[i]) + 3; size > 3000 {
-			lines = append([]string{"… " + plural(i+1, "earlier line")}, lines...)
+	var lines []string
+	size := 0
+	for i, step := range slices.Backward(s.steps) {
+		if size += formatting.Len(step) + 3; size > 3000 {
+			lines = append(lines, "… "+plural(i+1, "earlier line"))
 			break
 		}
-		lines = append([]string{"• " + s.steps[i]}, lines...)
+		lines = append(lines, "• "+step)
 	}
+	slices.Reverse(lines)
 	m.Text("\n").Expandable(strings.Join(lines, "\n"))
 	return m.Split()[0]
 }

@@ -75,7 +75,7 @@ func (b *Bot) meant(t *store.Txn, chat ChatRef, data string) (choice, bool, erro
 	token, number, ok := strings.Cut(data, ":")
 	n, err := strconv.Atoi(number)
 	if !ok || err != nil || len(data) > 64 || n < 0 {
-		return choice{}, false, nil
+		return choice{}, false, nil //nolint:nilerr // data that we did not make
 	}
 	m, ok, err := store.Peek[meaning](t, meaningKey(token))
 	if err != nil {

@@ -351,7 +351,7 @@ func wholeFile(q runner.Question) (name, content string) {
 	}
 	var m formatting.Builder
 	cardBody(&m, q)
-	return "question.txt", string(m.Message().Text)
+	return "question.txt", m.Message().Text
 }
 
 func firstPart(s string, n int) string {

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,10 +66,8 @@ func (p *People) Role(t *store.Txn, id int64) (approvals.Role, error) {
 	for role, ids := range map[approvals.Role][]int64{
 		approvals.Owner: p.cfg.Owners, approvals.Operator: p.cfg.Operators, approvals.Viewer: p.cfg.Viewers,
 	} {
-		for _, one := range ids {
-			if one == id {
-				return role, nil
-			}
+		if slices.Contains(ids, id) {
+			return role, nil
 		}
 	}
 	r, _, err := store.Get[roster](t, rosterKey)

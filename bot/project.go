@@ -32,7 +32,7 @@ func (b *Bot) Project(t *store.Txn, e bridge.Entry) error {
 	chat, err := ParseChat(e.Chat)
 	if err != nil {
 		b.cfg.Logger.Warn("entry of an unknown chat skipped", "chat", e.Chat, "seq", e.Seq)
-		return nil
+		return nil //nolint:nilerr // it would never be another
 	}
 	switch e.Event.Kind {
 	case runner.TurnStarted:

@@ -101,7 +101,7 @@ func (h *Host) attachments(ctx context.Context, o Order) ([]runner.File, error) 
 }
 
 func (h *Host) fetch(ctx context.Context, b Blob, path string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // made of our own folder and a cleaned name
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return errors.New("it could not be written")
 	}

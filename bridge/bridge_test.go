@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,8 +180,8 @@ func (h *house) start(runs ...func(context.Context) error) (stop func()) {
 }
 
 func (h *house) down() {
-	for i := len(h.stop) - 1; i >= 0; i-- {
-		h.stop[i]()
+	for _, stop := range slices.Backward(h.stop) {
+		stop()
 	}
 }
 

@@ -182,7 +182,8 @@ func (s *Chats) SetProject(t *store.Txn, id, project string) (Chat, error) {
 	if p.Runtime != "" {
 		c.Runtime = p.Runtime
 	}
-	return c, s.fresh(t, &c)
+	err = s.fresh(t, &c)
+	return c, err
 }
 
 // SetRuntime changes the runtime of the chat's next turns, with a session of its own. ErrNoRuntime if the chat's host
@@ -203,7 +204,8 @@ func (s *Chats) SetRuntime(t *store.Txn, id, name string) (Chat, error) {
 		return c, s.put(t, c)
 	}
 	c.Runtime = name
-	return c, s.fresh(t, &c)
+	err = s.fresh(t, &c)
+	return c, err
 }
 
 // New begins a new session with the next prompt: the present one is closed, and the grants given for it end. The mode
@@ -277,7 +279,7 @@ func (s *Chats) Projects(t *store.Txn) ([]Offer, error) {
 	return all, nil
 }
 
-// Runtimes returns what the host of the chat can run, by name.
+// Hello returns what a host offers, and false if it never said.
 func (s *Chats) Hello(t *store.Txn, host string) (Hello, bool, error) {
 	return store.Peek[Hello](t, helloKey(host))
 }

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -82,16 +83,16 @@ func (h *Host) Run(ctx context.Context) error {
 	h.persist, giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	if err := h.retry(ctx, "announce", h.announce); err != nil {
-		return nil //nolint:nilerr // only ctx ends the retries
+		return nil // only ctx ends the retries
 	}
 	if h.cfg.Ready != nil {
 		h.cfg.Ready()
 	}
 	if err := h.retry(ctx, "say hello", h.hello); err != nil {
-		return nil //nolint:nilerr // only ctx ends the retries
+		return nil // only ctx ends the retries
 	}
 	if err := h.retry(ctx, "end the turns of an earlier run", h.bury); err != nil {
-		return nil //nolint:nilerr // only ctx ends the retries
+		return nil // only ctx ends the retries
 	}
 	hints, err := h.cfg.DB.Listen(ctx, wakeTopic(h.cfg.Name))
 	if err != nil {
@@ -402,5 +403,5 @@ func (h *Host) prune(ctx context.Context) error {
 func same[T any](a, b T) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && string(x) == string(y)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }

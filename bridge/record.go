@@ -2,13 +2,12 @@ package bridge
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
-
-	"crypto/sha256"
 
 	"drawbridge/policy"
 	"drawbridge/runner"

@@ -81,8 +81,8 @@ func writeAudit(w http.ResponseWriter, r *http.Request, svc *approvals.Service) 
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc := json.NewEncoder(w)
 	for _, l := range lines {
-		if enc.Encode(l) != nil {
-			return
+		if err := enc.Encode(l); err != nil {
+			return // whoever asked has gone
 		}
 	}
 }

@@ -15,8 +15,6 @@ import (
 	"drawbridge/internal/config"
 	"drawbridge/internal/modeltest"
 	"drawbridge/internal/telegramtest"
-	"drawbridge/runner"
-	"drawbridge/runner/runnertest"
 )
 
 // DemoOptions are the flags of `drawbridge demo`.
@@ -53,7 +51,8 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	l, err := net.Listen("tcp", listen)
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", listen)
 	if err != nil {
 		return fmt.Errorf("app: demo: listen on %s: %w", listen, err)
 	}
@@ -66,8 +65,6 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	script := runnertest.New("script", nil)
-	script.Data = filepath.Join(folder, "script")
 
 	servers := newGroup(context.WithoutCancel(ctx)) // they outlive the bot, whose last messages they take
 	sim := telegramtest.New(telegramtest.Config{
@@ -80,7 +77,7 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	all := newGroup(ctx)
 	all.start("drawbridge", func(ctx context.Context) error {
 		return Run(ctx, Options{
-			Config: c, Role: config.RoleServe, Logger: o.Logger, Pace: bot.DefaultPace().Faster(demoPace), Runtimes: []runner.Runtime{script},
+			Config: c, Role: config.RoleServe, Logger: o.Logger, Pace: bot.DefaultPace().Faster(demoPace),
 			AgentEnv: map[string]string{"GOCACHE": goCache()},
 			Ready: func() {
 				if o.Headless {
@@ -91,7 +88,7 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 	})
 	if !o.Headless {
 		all.start("terminal", func(ctx context.Context) error {
-			err := runTerminal(ctx, terminal{api: addr, project: project, in: o.In, out: o.Out})
+			err := runTerminal(ctx, &terminal{api: addr, project: project, in: o.In, out: o.Out})
 			all.cancel(context.Canceled) // the person has left
 			return err
 		})

@@ -91,7 +91,7 @@ func (g *gateway) greet(ctx context.Context) error {
 			break
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the stop is no failure
 		}
 		if f := bot.FaultOf(err); f == bot.FaultUnauthorized {
 			return fmt.Errorf("app: Telegram does not know this token: %w", err)
@@ -163,7 +163,7 @@ func (g *gateway) registerWebhook(ctx context.Context) error {
 		err := g.webhook.Register(ctx, g.api, g.o.Config.Telegram.Webhook.URL)
 		if err == nil || ctx.Err() != nil {
 			<-ctx.Done()
-			return nil
+			return nil //nolint:nilerr // the stop is no failure
 		}
 		g.o.Logger.Warn("cannot register the webhook; trying again", "err", err)
 		select {
@@ -178,7 +178,8 @@ func (g *gateway) serveWebhook(ctx context.Context) error {
 	srv := &http.Server{
 		Handler: g.webhook, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 	}
-	l, err := net.Listen("tcp", g.o.Config.Telegram.Webhook.Listen)
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", g.o.Config.Telegram.Webhook.Listen)
 	if err != nil {
 		return fmt.Errorf("app: listen for webhooks: %w", err)
 	}
@@ -187,11 +188,12 @@ func (g *gateway) serveWebhook(ctx context.Context) error {
 
 // serveHTTP serves until ctx ends and then lets requests that run end.
 func serveHTTP(ctx context.Context, srv *http.Server, l net.Listener) error {
-	stopped := make(chan error, 1)
+	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		stopped <- srv.Shutdown(bounded)
+		_ = srv.Shutdown(bounded) // what has not ended by then is cut off
+		close(stopped)
 	})
 	err := srv.Serve(l)
 	if !stop() {

@@ -76,7 +76,7 @@ The agent works in %s; its model is scripted, everything else is real.
 `
 
 // runTerminal lets a person chat until they leave, the input ends, or ctx does.
-func runTerminal(ctx context.Context, t terminal) error {
+func runTerminal(ctx context.Context, t *terminal) error {
 	t.shown, t.asked, t.numbers, t.next = map[int64]string{}, map[int64]bool{}, map[int]simButton{}, 1
 	if f, ok := t.out.(*os.File); ok {
 		info, err := f.Stat()
