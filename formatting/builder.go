@@ -154,11 +154,18 @@ func (b *Builder) ownLine() {
 	}
 }
 
+// tab is how a tab is shown. Telegram's server makes one blank of it, and code would lose its indentation.
+const tab = "    "
+
 // write appends text under the open styles.
 func (b *Builder) write(s string) {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
-			if c >= ' ' && c != 0x7f || c == '\n' || c == '\t' {
+			switch {
+			case c == '\t':
+				b.text = append(b.text, tab...)
+				b.units += len(tab)
+			case c >= ' ' && c != 0x7f || c == '\n':
 				b.text = append(b.text, c)
 				b.units++
 			}
