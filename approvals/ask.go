@@ -205,6 +205,7 @@ func (s *Service) undecided(ctx context.Context, id ID, state State) runner.Answ
 		return withdrawal()
 	case Expired:
 		return refusal(runner.SourceTimeout, "")
+	case Open, Closing, Handed, Lost, Changed:
 	}
 	return refusal(runner.SourceShutdown, "The host has started again.")
 }

@@ -346,3 +346,27 @@ func TestTheRecordsDeadlineCounts(t *testing.T) {
 	}
 	a.wait(t)
 }
+
+// TestADamagedRecordStopsNobody has one in the index of what was left open.
+func TestADamagedRecordStopsNobody(t *testing.T) {
+	t.Parallel()
+	db := openBolt(t)
+	id := approvals.NewID("box")
+	err := store.Update(t.Context(), db, func(tx *store.Txn) error {
+		tx.PutBytes(approvals.AskKey(id), []byte(`{"v":`))
+		tx.Add(approvals.OpenIndex("box"), string(id), 1)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := fast(db)
+	c.Host, c.Incarnation = "box", "i1" // its logger may hold an error: that is what is tried
+	h := approvals.New(c)
+	g := gateway(t, fast(db))
+	a := ask(t.Context(), h, turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
+	decide(t, g, tap(card(t, g, 1)[0], ada, runner.ActionAllow))
+	if got := a.wait(t); !got.Allows() {
+		t.Errorf("the answer is %+v", got)
+	}
+}

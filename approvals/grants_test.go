@@ -130,7 +130,8 @@ func TestWhatIsNeverGranted(t *testing.T) {
 	relative.Folder = "p1"
 	own := command("rm -r build")
 	own.Actions = []runner.Action{
-		{ID: "yes", Label: "Yes", Allows: true}, {ID: "always", Label: "Always", Allows: true, Grant: approvals.ScopeProject},
+		{ID: "yes", Label: "Yes", Allows: true},
+		{ID: "always", Label: "Always", Allows: true, Grant: approvals.ScopeProject},
 		{ID: "no", Label: "No", Grant: approvals.ScopeSession},
 	}
 	for name, q := range map[string]runner.Question{

@@ -119,18 +119,17 @@ func (s *Service) recover(ctx context.Context) error {
 
 func (s *Service) recoverAsk(ctx context.Context, id ID) error {
 	return store.Update(ctx, s.db, func(t *store.Txn) error {
-		r, ok, err := store.Get[Record](t, AskKey(id))
-		if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || t.Context().Err() != nil {
+		if err := t.Load(AskKey(id)); err != nil {
 			return err
 		}
+		r, ok, err := store.Get[Record](t, AskKey(id))
 		if err != nil {
 			s.log.ErrorContext(ctx, "a stored approval is damaged and left out", "approval", id, "err", err)
+		} else if ok && r.ID == id && (r.State == Open || r.State == Closing) {
+			return s.moveIn(t, r, Lost, nil)
 		}
-		if err != nil || !ok || !r.State.leadsTo(Lost) || r.State == Handed || r.ID != id {
-			t.Drop(OpenIndex(s.c.Host), string(id))
-			return nil
-		}
-		return s.moveIn(t, r, Lost, nil)
+		t.Drop(OpenIndex(s.c.Host), string(id))
+		return nil
 	})
 }
 

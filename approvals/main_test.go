@@ -170,7 +170,7 @@ func (a *asked) wait(t testing.TB) runner.Answer {
 // card waits until exactly n approvals wait for a person, and returns them, oldest first.
 func card(t testing.TB, s *approvals.Service, n int) []approvals.Record {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) { //nolint:forbidigo // it polls what another process may write
 		rs, err := s.Pending(t.Context(), "")
 		if err != nil && !errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)

@@ -147,7 +147,8 @@ func (h *history) end() {
 }
 
 func (h *history) wait() {
-	time.Sleep(time.Duration(rapid.SampledFrom([]int{1, 3, 7, 15, 70}).Draw(h.rt, "seconds")) * time.Second)
+	seconds := rapid.SampledFrom([]int{1, 3, 7, 15, 70}).Draw(h.rt, "seconds")
+	time.Sleep(time.Second * time.Duration(seconds))
 }
 
 func (h *history) cut() {

@@ -146,15 +146,15 @@ func categorise(q runner.Question, in policy.Workspace) []policy.Category {
 // digest is taken over everything that would be carried out, and the files that it touches.
 func digest(q runner.Question, files string) string {
 	b, err := json.Marshal(struct {
-		Kind      runner.QuestionKind
-		Command   string
-		Folder    string
-		Files     []runner.FileChange
-		Tool      string
-		Arguments []byte
-		Plan      string
-		Queries   []runner.Query
-		Digest    string
+		Kind      runner.QuestionKind `json:"kind"`
+		Command   string              `json:"command"`
+		Folder    string              `json:"folder"`
+		Files     []runner.FileChange `json:"files"`
+		Tool      string              `json:"tool"`
+		Arguments []byte              `json:"arguments"`
+		Plan      string              `json:"plan"`
+		Queries   []runner.Query      `json:"queries"`
+		Digest    string              `json:"digest"`
 	}{q.Kind, q.Command, q.Folder, q.Files, q.Tool, q.Arguments, q.Plan, q.Queries, files})
 	if err != nil {
 		panic("approvals: digest: " + err.Error()) // strings and slices of strings always have a form in JSON

@@ -271,8 +271,8 @@ func (s *Service) moveIn(t *store.Txn, r Record, to State, d *Decision) error {
 
 // leadsTo holds the arrows between the states. Handed leads to Lost where the commit of Handed was not answered: the
 // runtime was told no, and the record must not say otherwise.
-func (from State) leadsTo(to State) bool {
-	switch from {
+func (st State) leadsTo(to State) bool {
+	switch st {
 	case Open:
 		return to != Open
 	case Closing:
