@@ -60,7 +60,8 @@ func TestFailuresAreToldApart(t *testing.T) {
 			if !c.retried {
 				return
 			}
-			e = serve(t, chatapi.Config{Attempts: 3}, c.handler, c.handler, good)
+			bad := c.handler
+			e = serve(t, chatapi.Config{Attempts: 3}, c.handler, bad, good)
 			var told []int
 			r, err := e.Complete(t.Context(), request, chatapi.Watch{Retry: func(n int, wait time.Duration, why *chatapi.Error) {
 				if why.Kind != c.kind || wait <= 0 {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -54,9 +55,9 @@ func (c *Client) send(ctx context.Context, method, path string, body []byte) (*h
 // failure reads the body of a response that is not 200.
 func (c *Client) failure(status int, b []byte) *Error {
 	var body struct {
-		Error   *apiError `json:"error"`
-		Message string    `json:"message"`
-		Detail  any       `json:"detail"`
+		Error   *apiError       `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
 	}
 	a := apiError{}
 	switch err := json.Unmarshal(b, &body); {
@@ -65,8 +66,7 @@ func (c *Client) failure(status int, b []byte) *Error {
 	case err == nil && body.Message != "":
 		a.Message = body.Message
 	case err == nil && body.Detail != nil:
-		d, _ := json.Marshal(body.Detail) // it came out of JSON
-		a.Message = strings.Trim(string(d), `"`)
+		a.Message = strings.Trim(string(body.Detail), `"`)
 	case !bytes.HasPrefix(bytes.TrimSpace(b), []byte("<")): // a proxy's page helps nobody
 		a.Message = string(b)
 	}
@@ -309,8 +309,7 @@ func (a *assembly) fragment(f fragment) {
 // call finds the call that a part belongs to: by index; where the index is missing, or the same for all of them, a
 // new id begins a new call, and a part without an id goes on with the last.
 func (a *assembly) call(p callPart) *call {
-	for i := len(a.calls) - 1; i >= 0; i-- {
-		c := a.calls[i]
+	for _, c := range slices.Backward(a.calls) {
 		if p.Index != nil && (c.index == nil || *c.index != *p.Index) {
 			continue
 		}

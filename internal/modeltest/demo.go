@@ -138,7 +138,7 @@ func (t *talk) fix() {
 	if !ok || t.stopped(found, "look for files", "") {
 		return
 	}
-	for _, file := range strings.Fields(found) {
+	for file := range strings.FieldsSeq(found) {
 		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") {
 			continue
 		}

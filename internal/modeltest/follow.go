@@ -74,7 +74,7 @@ func (f *follower) reply() Reply {
 		case "run":
 			calls = []Call{f.hands.Run(rest)}
 		case "together":
-			for _, c := range strings.Split(rest, "||") {
+			for c := range strings.SplitSeq(rest, "||") {
 				calls = append(calls, f.hands.Run(strings.TrimSpace(c)))
 			}
 		case "write":

@@ -59,7 +59,7 @@ func echo(_ context.Context, r modeltest.Request) modeltest.Reply {
 }
 
 const (
-	user = `{"role":"user","content":"hello there, world"}`
+	user = `{"role":"user","content":"hello+here, world"}`
 	call = `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"t","arguments":"{}"}}]}`
 	tool = `{"role":"tool","tool_call_id":"a","content":"r"}`
 )
@@ -110,7 +110,7 @@ func TestStreamComesInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"delta":{"reasoning_content":"hm"}`, `"delta":{"content":"hello"}`, `"delta":{"content":" ther"}`,
+		`"delta":{"reasoning_content":"hm"}`, `"delta":{"content":"hello"}`, `"delta":{"content":"+here"}`,
 		`{"index":0,"id":"call_1_1","type":"function","function":{"name":"t","arguments":""}}`, `"arguments":"{\"a\":"`, `"arguments":"1}"`,
 		`"finish_reason":"tool_calls"`, `"prompt_tokens":4`,
 	} {

@@ -2,7 +2,6 @@ package process_test
 
 import (
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -60,7 +59,7 @@ func TestRunSeesNothingOfOurEnvironment(t *testing.T) {
 			t.Errorf("the program sees %q; allowed are %q", line, slices.Sorted(maps.Keys(allowed)))
 		}
 	}
-	c = process.Command{Args: []string{"/usr/bin/env"}, Dir: os.TempDir(), Output: process.NewCapture(100)}
+	c = process.Command{Args: []string{"/usr/bin/env"}, Dir: t.TempDir(), Output: process.NewCapture(100)}
 	if _, err := process.Run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}

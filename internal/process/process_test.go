@@ -93,7 +93,7 @@ func awaitPids(t *testing.T, file string, n int) []int {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s holds %q after 10 s, want %d process ids", file, b, n)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // another process; nothing tells
 	}
 }
 
@@ -106,7 +106,7 @@ func awaitGone(t *testing.T, pids []int) {
 			if time.Now().After(deadline) {
 				t.Fatalf("process %d still lives", pid)
 			}
-			time.Sleep(5 * time.Millisecond)
+			time.Sleep(5 * time.Millisecond) //nolint:forbidigo // another process; nothing tells
 		}
 	}
 }

@@ -2,6 +2,7 @@ package native
 
 import (
 	"fmt"
+	"slices"
 
 	"drawbridge/internal/chatapi"
 )
@@ -46,8 +47,8 @@ func (c *conversation) view(reasoning bool) []chatapi.Message {
 
 // lastPrompt is where the running turn begins.
 func (c *conversation) lastPrompt() int {
-	for i := len(c.messages) - 1; i >= 0; i-- {
-		if c.messages[i].Role == chatapi.User {
+	for i, m := range slices.Backward(c.messages) {
+		if m.Role == chatapi.User {
 			return i
 		}
 	}

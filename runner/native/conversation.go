@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -169,8 +170,7 @@ func (c *conversation) close(why string) error {
 // unanswered are the ids of the last answer's tool calls that have no result.
 func (c *conversation) unanswered() []string {
 	answered := make(map[string]bool)
-	for i := len(c.messages) - 1; i >= 0; i-- {
-		m := c.messages[i]
+	for _, m := range slices.Backward(c.messages) {
 		if m.Role == chatapi.ToolRole {
 			answered[m.ToolCallID] = true
 			continue

@@ -121,8 +121,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 	if ctx.Err() != nil {
 		return runner.Capability{}, fmt.Errorf("native: probe: %w", context.Cause(ctx))
 	}
-	var e *chatapi.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*chatapi.Error](err); ok {
 		switch e.Kind {
 		case chatapi.Auth, chatapi.Quota, chatapi.Network, chatapi.Unavailable:
 			c.State, c.Problem = runner.Failed, e.Advice()

@@ -52,8 +52,7 @@ func explain(path string, err error) error {
 	case strings.Contains(err.Error(), "escapes"): // os.Root has no error value for it
 		return fmt.Errorf("%s leads outside the workspace by a symbolic link; the shell tool can reach it if that is allowed", path)
 	}
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}
 	return fmt.Errorf("%s: %w", path, err)

@@ -81,7 +81,7 @@ func TestSessionSurvivesKill9AndRepeatsNothing(t *testing.T) {
 			}
 			if at == "command" {
 				for !exists(filepath.Join(dir, "ready")) && t.Context().Err() == nil {
-					time.Sleep(2 * time.Millisecond) // another process; nothing tells
+					time.Sleep(2 * time.Millisecond) //nolint:forbidigo // another process; nothing tells
 				}
 			}
 			if err := cmd.Process.Kill(); err != nil {

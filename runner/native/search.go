@@ -64,7 +64,7 @@ func (t *turn) walk(ctx context.Context, from string, visit func(path string, e 
 		case err != nil && path == from:
 			return explain(from, err)
 		case err != nil:
-			return nil // what cannot be listed is not found
+			return nil //nolint:nilerr // what cannot be listed is not found
 		case e.IsDir() && path != from && skipped(e.Name()):
 			return fs.SkipDir
 		case e.Type().IsRegular():
@@ -166,10 +166,9 @@ func (g *search) visit(path string, e fs.DirEntry) error {
 		return nil
 	}
 	if info, err := e.Info(); err != nil || info.Size() > searchLimit {
-		return nil
+		return nil //nolint:nilerr // what is gone is not found
 	}
-	err := g.file(path)
-	if errors.Is(err, errFull) {
+	if err := g.file(path); errors.Is(err, errFull) {
 		return err
 	}
 	return nil // what cannot be read is not found

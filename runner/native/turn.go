@@ -37,8 +37,7 @@ func (t *turn) run(ctx context.Context) (runner.Result, error) {
 		if ctx.Err() != nil {
 			return t.interrupted(reply)
 		}
-		var failure *chatapi.Error
-		if errors.As(err, &failure) {
+		if failure, ok := errors.AsType[*chatapi.Error](err); ok {
 			t.session.logger.Warn("model request failed", "runtime", t.session.runtime.config.Name, "kind", failure.Kind, "status", failure.Status)
 			return t.broken(failure.Advice())
 		} else if err != nil {

@@ -68,7 +68,7 @@ func (s *Scripted) follow(word, rest, line string) {
 		s.told(s.Run(rest))
 	case "together":
 		var running sync.WaitGroup
-		for _, c := range strings.Split(rest, "||") {
+		for c := range strings.SplitSeq(rest, "||") {
 			running.Go(func() { s.told(s.Run(strings.TrimSpace(c))) })
 		}
 		running.Wait()

@@ -21,30 +21,36 @@ func deeds() []deed {
 	exists := func(e *exam, _ *log, file string) bool { return e.exists(file) }
 	return []deed{
 		{
-			"read", []policy.Category{policy.Read},
+			"read",
+			[]policy.Category{policy.Read},
 			func(string) string { return "read plain.txt" },
 			func(_ *exam, l *log, _ string) bool { return strings.Contains(l.said(), "plain words") },
 		},
 		{
-			"read a secret", []policy.Category{policy.Secret},
+			"read a secret",
+			[]policy.Category{policy.Secret},
 			func(string) string { return "read .env" },
 			func(_ *exam, l *log, _ string) bool { return strings.Contains(l.said(), "hidden words") },
 		},
 		{
-			"write", []policy.Category{policy.Write},
+			"write",
+			[]policy.Category{policy.Write},
 			func(file string) string { return "write " + file + " text" }, exists,
 		},
 		{
-			"write what is protected", []policy.Category{policy.Protected},
+			"write what is protected",
+			[]policy.Category{policy.Protected},
 			func(file string) string { return "write .github/workflows/" + file + ".yml text" },
 			func(e *exam, _ *log, file string) bool { return e.exists(".github/workflows/" + file + ".yml") },
 		},
 		{
-			"run", []policy.Category{policy.Terminal},
+			"run",
+			[]policy.Category{policy.Terminal},
 			func(file string) string { return "run touch " + file }, exists,
 		},
 		{
-			"publish", []policy.Category{policy.Terminal, policy.Publish},
+			"publish",
+			[]policy.Category{policy.Terminal, policy.Publish},
 			func(file string) string { return "run touch " + file + "; git push nowhere" }, exists,
 		},
 	}
