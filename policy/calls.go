@@ -83,7 +83,7 @@ func program(word string) string {
 // notable reports whether a program is worth finding in text that is not a command.
 func notable(name string) bool {
 	return programs[name] != nil && name != "write" && name != "at" && name != "security" && name != "pass" &&
-		name != "host" && name != "service" && name != "install" && name != "route" && name != "port" || verbs[name] != nil && name != "make" && name != "go" && name != "task" && name != "just" || name == "git"
+		name != "host" && name != "service" && name != "install" && name != "route" && name != "passwd" && name != "open" && name != "port" || verbs[name] != nil && name != "make" && name != "go" && name != "task" && name != "just" || name == "git"
 }
 
 // verb applies the table of verbs. A word that is not known may be any of them, unless a known one stands before it.

@@ -14,7 +14,7 @@ var gitCommands = gitTable()
 func gitTable() map[string][]Category {
 	out := rules(`
 publish: push send-email send-pack imap-send svn p4 cvsexportcommit http-push
-network: push send-email send-pack fetch pull clone ls-remote fetch-pack remote-http remote-https http-fetch daemon instaweb archimport cvsimport
+network: push send-email send-pack svn p4 fetch pull clone ls-remote fetch-pack remote-http remote-https http-fetch daemon instaweb archimport cvsimport
 credential: credential credential-store credential-cache credential-osxkeychain credential-manager
 delete: clean rm filter-branch filter-repo prune prune-packed gc
 system: maintenance

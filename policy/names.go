@@ -113,14 +113,14 @@ func allMatch(name, path []string) bool {
 // overlap reports whether a name of the lists and a component can be the same text. A component that is nothing but
 // what is not known says nothing, and does not count: else every "$x" and every "*" would be a secret.
 func overlap(name, component string) bool {
+	if strings.IndexByte(component, anyText) < 0 && strings.IndexByte(component, globText) < 0 {
+		return name == component || strings.IndexByte(name, globText) >= 0 && matches(name, component)
+	}
 	if strings.Trim(component, unsure) == "" {
 		return false
 	}
 	if component[0] == globText && name[0] == '.' {
 		return false
-	}
-	if !strings.ContainsAny(component, unsure) {
-		return matches(name, component)
 	}
 	if strings.ContainsRune(name, globText) {
 		// Two patterns: they overlap if what each has before its first and after its last gap agrees.

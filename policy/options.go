@@ -89,7 +89,13 @@ func (l *line) withCommand(name string, args []string, input string) {
 			}
 		}
 	case "crontab", "at", "batch":
-		l.shell(input)
+		if name != "crontab" && !hasOption(args, "-f", "-l", "-r", "-d", "-c") || slices.Contains(args, "-") {
+			l.stdin(input)
+		}
+	case "gh":
+		if slices.Contains(args, "api") && (slices.Contains(args, "graphql") || hasOption(args, "-X", "--method", "-f", "-F", "--field", "--raw-field", "--input")) {
+			l.found.add(Publish)
+		}
 	case "make", "ninja", "just", "task", "rake", "gradle", "gradlew", "mvn", "mvnw", "cmake":
 		l.targets(name, args)
 	case "npm", "pnpm", "yarn", "bun", "cargo", "uv", "poetry", "pipenv", "bundle", "docker", "podman", "nix", "nix-shell", "kubectl", "pipx", "conda":
@@ -233,7 +239,7 @@ func (l *line) runThrough(name string, args []string, input string) {
 // anyOf looks at every word as if it were a command.
 func (l *line) anyOf(args []string, input string) {
 	for i, a := range args {
-		if strings.HasPrefix(a, "-") || strings.ContainsAny(a, unsure) && i > 0 {
+		if a == "." || strings.HasPrefix(a, "-") || strings.ContainsAny(a, unsure) && i > 0 {
 			continue
 		}
 		l.call(args[i:], input)

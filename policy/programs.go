@@ -11,7 +11,7 @@ network: aria2c http https xh lynx w3m links elinks rclone aws gcloud gsutil az 
 network: flyctl fly heroku vercel netlify wrangler ngrok cloudflared tailscale mosh websocat grpcurl psql mysql
 network: mongosh redis-cli valkey-cli httpie yt-dlp youtube-dl axel skopeo crane oras mail mailx mutt neomutt sendmail msmtp
 network: swaks ssmtp s-nail telegram-send signal-cli autossh sshpass ssh-copy-id rsh rlogin dog drill iperf iperf3 stripe
-network: npx bunx uvx dlx pnpx twine semantic-release release-it goreleaser bq bitcoin-cli lncli solana cast firebase surge
+network: xdg-open open npx bunx uvx dlx pnpx twine semantic-release release-it goreleaser bq bitcoin-cli lncli solana cast firebase surge
 publish: mail mailx mutt neomutt sendmail msmtp swaks ssmtp s-nail telegram-send signal-cli wall write slack-cli slackcat
 publish: semantic-release release-it goreleaser gh-pages surge np
 credential: security pass gopass gpg gpg2 ssh-keygen ssh-add ssh-copy-id sshpass op bw vault secret-tool keyring passwd chpasswd kinit
@@ -41,7 +41,7 @@ credential cargo: login logout
 network cargo: install add update fetch search
 system cargo: install
 publish gh glab hub: create release merge comment close reopen delete edit review upload transfer archive rename lock fork publish push mail sync enable disable run rerun cancel dispatch pull-request approve note
-publish gh glab: api
+publish glab: api
 credential gh glab: auth secret ssh-key gpg-key variable token login
 publish docker podman buildah nerdctl helm crane skopeo oras: push --push copy cp
 credential docker podman buildah helm crane skopeo oras: login logout
@@ -56,7 +56,7 @@ publish gem: push yank owner
 credential gem: signin
 network gem bundle bundler composer: install update require fetch add
 system gem: install
-network pip pip3 pipx conda mamba easy_install: install download search index update create
+network pip pip3 pipx conda mamba easy_install: install download search index update create run inject
 system pip pip3 pipx conda mamba easy_install: install uninstall inject upgrade remove
 publish mvn mvnw: deploy release:perform release:prepare
 publish dotnet nuget: push publish
@@ -105,7 +105,7 @@ network jj fossil: fetch clone
 // readers are programs that only read the files they are given, or run them. For any other program a path outside the
 // workspace or a protected one counts as written.
 var readers = names(`
-cat less more head tail ls ll dir tree grep egrep fgrep rg ag ack wc diff cmp comm file stat find fd fdfind sort uniq cut
+[[ cat less more head tail ls ll dir tree grep egrep fgrep rg ag ack wc diff cmp comm file stat find fd fdfind sort uniq cut
 tr nl od xxd hexdump strings jq yq awk gawk mawk sed echo printf test [ true false : pwd cd pushd popd basename dirname
 realpath readlink which type command env printenv date sleep seq expr md5sum sha1sum sha256sum sha512sum shasum cksum sum
 base64 base32 du df id whoami groups uname ps top uptime free lsof tac rev fold column paste join tsort bc column pygmentize bat

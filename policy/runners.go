@@ -47,6 +47,16 @@ func (l *line) special(name string, args []string, input string) {
 				l.set(k, v)
 			}
 		}
+	case "unset":
+		for _, a := range args {
+			if !strings.HasPrefix(a, "-") {
+				l.set(a, "")
+			}
+		}
+	case "set":
+		if len(args) == 0 {
+			l.found.add(Secret)
+		}
 	case "printenv":
 		if len(args) == 0 || slices.ContainsFunc(args, secretName.MatchString) {
 			l.found.add(Secret)
@@ -254,7 +264,7 @@ func (l *line) roots(args []string) string {
 }
 
 var (
-	releaseTarget = regexp.MustCompile(`(?i)(^|[-_:./])(publish|release|deploy|push|upload|ship|announce)($|[-_:./])`)
+	releaseTarget = regexp.MustCompile(`(?i)(^|[-_:./])(publish[a-z]*|release|deploy|push|upload|ship|announce)($|[-_:./])`)
 	deleteTarget  = regexp.MustCompile(`(?i)(^|[-_:./])(clean|distclean|purge|nuke|reset|destroy|wipe|drop)($|[-_:./])`)
 	installTarget = regexp.MustCompile(`(?i)(^|[-_:./])(install|uninstall)($|[-_:./])`)
 	messageHost   = regexp.MustCompile(`(?i)(api\.telegram\.org|hooks\.slack\.com|slack\.com/api|discord(app)?\.com/api|api\.sendgrid|api\.mailgun|api\.twilio|graph\.facebook|smtps?://|api\.x\.com|api\.twitter|upload\.pypi\.org|registry\.npmjs\.org/-|api\.github\.com|uploads\.github\.com)`)

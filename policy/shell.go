@@ -178,6 +178,8 @@ func (l *line) walk(node syntax.Node) {
 			return false
 		case *syntax.Assign:
 			l.assign(n)
+		case *syntax.DeclClause:
+			l.declaration(n)
 		case *syntax.WhileClause, *syntax.FuncDecl:
 			l.wander(n)
 		case *syntax.ForClause:

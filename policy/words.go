@@ -163,10 +163,11 @@ func (l *line) parameter(p *syntax.ParamExp) []string {
 	default:
 		return unknown
 	}
-	if p.Exp.Word == nil {
-		return append(slices.Clone(values), "")
+	values = append(slices.Clone(values), "")
+	if p.Exp.Word != nil {
+		values = append(values, l.parts(p.Exp.Word.Parts, true)...)
 	}
-	return slices.Concat(values, l.parts(p.Exp.Word.Parts, true))
+	return values
 }
 
 func (l *line) variable(name string) []string {
@@ -227,6 +228,26 @@ func (l *line) assign(a *syntax.Assign) {
 	}
 	l.environment(name, values)
 	l.set(name, values...)
+}
+
+// declaration looks for "export -p" and its like, which print what the environment holds, and for attributes that make
+// the value of a variable another one than was assigned.
+func (l *line) declaration(d *syntax.DeclClause) {
+	if !slices.ContainsFunc(d.Args, func(a *syntax.Assign) bool { return a.Name != nil }) {
+		l.found.add(Secret)
+	}
+	for _, a := range d.Args {
+		switch {
+		case a.Name != nil && a.Naked && d.Variant.Value != "export" && d.Variant.Value != "readonly":
+			l.set(a.Name.Value, "")
+		case a.Name == nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.ContainsAny(a.Value.Lit(), "nluci"):
+			// A variable that stands for another one, or changes what it is given.
+			l.hide()
+		}
+	}
+	if d.Variant.Value == "nameref" {
+		l.hide()
+	}
 }
 
 func (l *line) iterate(w *syntax.WordIter) {
@@ -336,6 +357,9 @@ func unescape(s string) string {
 
 // unquoted marks where the shell splits a value and what it takes for a pattern in it.
 func unquoted(s string) string {
+	if s == "" {
+		return string(fieldText) // no argument at all
+	}
 	return strings.Map(func(r rune) rune {
 		switch r {
 		case ' ', '\t', '\n':

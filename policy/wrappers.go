@@ -133,6 +133,7 @@ func (l *line) wrapped(name string, w wrapper, args []string, input string) {
 			return
 		case assigns && joined && flag != "" && !strings.ContainsAny(flag, unsure+"/"):
 			l.environment(flag, []string{value})
+			l.set(flag, value)
 		default:
 			l.inner(name, args[i:], operands, input)
 			return
@@ -141,6 +142,11 @@ func (l *line) wrapped(name string, w wrapper, args []string, input string) {
 	if name == "env" && !hasOption(args, "-S", "--split-string") {
 		// What is in the environment has keys in it.
 		l.found.add(Secret)
+	}
+	if name == "sudo" && hasOption(args, "-s", "-i", "--shell", "--login") || name == "doas" && hasOption(args, "-s") ||
+		name == "chroot" || name == "unshare" || name == "nsenter" {
+		// Without a command it is a shell.
+		l.stdin(input)
 	}
 }
 
