@@ -63,7 +63,7 @@ type API struct {
 func NewAPI(cfg APIConfig) (*API, error) {
 	a := &API{token: cfg.Token, url: strings.TrimRight(cmp.Or(cfg.URL, DefaultURL), "/"), client: cfg.HTTP}
 	if a.client == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone() //nolint:errcheck,forcetypeassert // the standard library's own
+		t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's own
 		t.MaxIdleConnsPerHost = 16
 		a.client = &http.Client{Transport: t}
 	}
@@ -217,7 +217,7 @@ func (a *API) DeleteWebhook(ctx context.Context) error {
 
 // SetWebhook makes Telegram post updates to url with secret. It keeps the updates that wait there.
 func (a *API) SetWebhook(ctx context.Context, url, secret string) error {
-	return a.lib(ctx, callTimeout, "setWebhook", func(ctx context.Context) error {
+	return a.lib(ctx, "setWebhook", func(ctx context.Context) error {
 		_, err := a.bot.SetWebhook(ctx, &tg.SetWebhookParams{URL: url, SecretToken: secret, AllowedUpdates: AllowedUpdates()})
 		return err
 	})
@@ -225,7 +225,7 @@ func (a *API) SetWebhook(ctx context.Context, url, secret string) error {
 
 // SetCommands registers the commands that clients offer; scope nil is for everybody.
 func (a *API) SetCommands(ctx context.Context, commands []models.BotCommand, scope models.BotCommandScope) error {
-	return a.lib(ctx, callTimeout, "setMyCommands", func(ctx context.Context) error {
+	return a.lib(ctx, "setMyCommands", func(ctx context.Context) error {
 		_, err := a.bot.SetMyCommands(ctx, &tg.SetMyCommandsParams{Commands: commands, Scope: scope})
 		return err
 	})
@@ -233,7 +233,7 @@ func (a *API) SetCommands(ctx context.Context, commands []models.BotCommand, sco
 
 // Typing shows that something is being written, for about five seconds.
 func (a *API) Typing(ctx context.Context, chat ChatRef) error {
-	return a.lib(ctx, callTimeout, "sendChatAction", func(ctx context.Context) error {
+	return a.lib(ctx, "sendChatAction", func(ctx context.Context) error {
 		_, err := a.bot.SendChatAction(ctx, &tg.SendChatActionParams{
 			ChatID: chat.ID, MessageThreadID: chat.Topic, Action: models.ChatActionTyping,
 		})
@@ -246,7 +246,7 @@ func (a *API) AnswerQuery(ctx context.Context, id, text string, alert bool) erro
 	if r := []rune(text); len(r) > 200 {
 		text = string(r[:199]) + "…"
 	}
-	return a.lib(ctx, callTimeout, "answerCallbackQuery", func(ctx context.Context) error {
+	return a.lib(ctx, "answerCallbackQuery", func(ctx context.Context) error {
 		_, err := a.bot.AnswerCallbackQuery(ctx, &tg.AnswerCallbackQueryParams{CallbackQueryID: id, Text: text, ShowAlert: alert})
 		return err
 	})
@@ -287,8 +287,8 @@ func (a *API) Download(ctx context.Context, fileID string, limit int64) ([]byte,
 }
 
 // lib runs one of the library's methods under a deadline.
-func (a *API) lib(ctx context.Context, timeout time.Duration, method string, call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (a *API) lib(ctx context.Context, method string, call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return a.Classify(method, call(ctx))
 }

@@ -207,6 +207,9 @@ func (i *Inbox) leave(ctx context.Context, ids []string, token, state, reason st
 		docs := make([]updateDoc, len(ids))
 		for n, key := range keys {
 			d, ok, err := store.Get[updateDoc](t, key)
+			if broken(err) && state == updateAside {
+				d, ok, err = updateDoc{V: Version, State: updateWaiting}, true, nil // what can't be read can still be given up
+			}
 			if err != nil {
 				return err
 			}
@@ -351,6 +354,15 @@ const (
 	pruneBatch = 200
 	pruneEvery = 10 * time.Minute
 )
+
+// broken reports whether err says that a document is not what it should be.
+func broken(err error) bool {
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	return ok
+}
 
 // waitingRaw is the raw update of a stored document, if it still waits.
 func waitingRaw(doc store.Doc) (raw []byte, waits bool, err error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"drawbridge/internal/store"
@@ -98,9 +97,9 @@ func (l *Lease) Run(ctx context.Context, act func(ctx context.Context, fence int
 	return nil
 }
 
-// wait ends at a hint, or after about one renewal.
+// wait ends at a hint, or within one renewal.
 func (l *Lease) wait(ctx context.Context, hints *<-chan store.Message) {
-	t := time.NewTimer(l.renew() - rand.N(l.renew()/4+1))
+	t := time.NewTimer(jitter(l.renew()))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

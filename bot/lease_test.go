@@ -13,6 +13,9 @@ import (
 	"drawbridge/internal/store/bolt"
 )
 
+// pass lets the time of a synctest bubble pass.
+func pass(d time.Duration) { <-time.After(d) }
+
 func bubbleStore(t *testing.T) store.DB {
 	t.Helper()
 	db, err := bolt.Open(t.TempDir()+"/db", bolt.Options{})
@@ -68,7 +71,7 @@ func TestOneHoldsTheLeaseAndGivesItBack(t *testing.T) {
 		a := contend(t, lease(t, db, "a"))
 		synctest.Wait()
 		b := contend(t, lease(t, db, "b"))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if !a.acting.Load() || b.acting.Load() || a.terms.Load() != 1 {
 			t.Fatalf("a acts: %t in term %d, b acts: %t", a.acting.Load(), a.terms.Load(), b.acting.Load())
 		}
@@ -89,7 +92,7 @@ func TestHolderStopsBeforeAnotherMayStart(t *testing.T) {
 		a := contend(t, lease(t, cut, "a"))
 		synctest.Wait()
 		b := contend(t, lease(t, db, "b"))
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		cut.down.Store(true) // for a the store is away from here on
 		var aStopped, bStarted time.Duration
 		for since := time.Duration(0); since < 8*time.Second; since += 50 * time.Millisecond {
@@ -102,7 +105,7 @@ func TestHolderStopsBeforeAnotherMayStart(t *testing.T) {
 			if a.acting.Load() && b.acting.Load() {
 				t.Fatalf("both act %s after the cut", since)
 			}
-			time.Sleep(50 * time.Millisecond)
+			pass(50 * time.Millisecond)
 		}
 		if aStopped == 0 || bStarted == 0 || bStarted > 5*time.Second || aStopped > 3100*time.Millisecond {
 			t.Errorf("a stopped after %s, b started after %s", aStopped, bStarted)
@@ -111,12 +114,12 @@ func TestHolderStopsBeforeAnotherMayStart(t *testing.T) {
 			t.Errorf("cause: %v", a.cause)
 		}
 		cut.down.Store(false)
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		if a.acting.Load() || !b.acting.Load() {
 			t.Error("the old holder came back while the new one holds")
 		}
 		b.stop(t)
-		time.Sleep(2 * time.Second)
+		pass(2 * time.Second)
 		if !a.acting.Load() || a.terms.Load() != 2 {
 			t.Error("the old holder did not take the free lease")
 		}
@@ -151,7 +154,7 @@ func TestFenceRefusesCommitsOfAnOldTerm(t *testing.T) {
 		if err != nil || !won {
 			t.Fatal(won, err)
 		}
-		time.Sleep(5 * time.Second)
+		pass(5 * time.Second)
 		fresh, won, err := lease(t, db, "b").acquire(t.Context())
 		if err != nil || !won {
 			t.Fatal(won, err)

@@ -200,9 +200,9 @@ func (m *Outgoing) check() error {
 // digest names what a person would see, to tell whether an edit changes anything.
 func (m *Outgoing) digest() [sha256.Size]byte {
 	b, _ := json.Marshal(struct { //nolint:errchkjson // plain data
-		T string
-		E []formatting.Entity
-		B [][]Button
+		T string              `json:"t"`
+		E []formatting.Entity `json:"e"`
+		B [][]Button          `json:"b"`
 	}{m.Text, m.Entities, m.Buttons})
 	return sha256.Sum256(b)
 }

@@ -193,14 +193,11 @@ func coalesce(t *store.Txn, c *outChat, m Outgoing) (taken bool, err error) {
 		taken = true
 		d.Seq++
 		d.Buttons, d.Final = m.Buttons, d.Final || m.Final
-		switch m.Kind {
-		case KindEdit:
+		if m.Kind == KindEdit {
 			d.Text, d.Entities, d.Upsert = m.Text, m.Entities, d.Upsert || m.Upsert
-			if q.Kind == KindButtons {
-				d.Kind = KindEdit
-			}
-		case KindDelete:
-			d.Kind = KindDelete
+		}
+		if m.Kind == KindDelete || m.Kind == KindEdit && q.Kind == KindButtons {
+			d.Kind = m.Kind
 		}
 		q.Kind = d.Kind
 		if err := store.Put(t, outKey(q.ID), d); err != nil {

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -129,6 +130,11 @@ func backoff(n int, first, most time.Duration) time.Duration {
 		}
 	}
 	return d
+}
+
+// jitter is a random part of d, at least half of it, so that many who failed together do not come back together.
+func jitter(d time.Duration) time.Duration {
+	return d/2 + rand.N(d/2+1) //nolint:gosec // nobody gains by guessing it
 }
 
 // sleep waits for d or until ctx ends, and reports whether it was d.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"drawbridge/internal/store"
@@ -58,7 +57,7 @@ func (p *Poller) Run(ctx context.Context, fence int64) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			break
+			return nil //nolint:nilerr // the request failed because we stop
 		}
 		fails++
 		pause := backoff(fails, retry, pollMost)
@@ -84,7 +83,7 @@ func (p *Poller) Run(ctx context.Context, fence int64) error {
 		default:
 			p.Logger.Debug("updates can't be fetched yet", "try", fails, "err", err)
 		}
-		sleep(ctx, pause/2+rand.N(pause/2+1))
+		sleep(ctx, jitter(pause))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -187,7 +186,7 @@ func (s *sender) drain(ctx context.Context, chat ChatRef) {
 			a.fails++
 			s.o.cfg.Logger.Debug("message not sent yet", "chat", chat.Key(), "try", a.fails, "err", err)
 			d := backoff(a.fails, s.o.cfg.Retry, transientMost)
-			sleep(ctx, d/2+rand.N(d/2+1))
+			sleep(ctx, jitter(d))
 		case !more:
 			return
 		}

@@ -21,6 +21,7 @@ const (
 	// acceptTimeout bounds the commit of a webhook's update; Telegram waits for about a minute and then sends it again.
 	acceptTimeout = 20 * time.Second
 
+	//nolint:gosec // the name of a header, not a secret
 	secretHeader = "X-Telegram-Bot-Api-Secret-Token"
 )
 
