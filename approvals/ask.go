@@ -27,7 +27,7 @@ type asking struct {
 // ctx ends the question is withdrawn.
 //
 // Every doubt is a denial: a policy that can't be read, a store that is away, a limit that is reached, a decision that
-// can't be confirmed. The Answer then says why, in words for the agent, and the error is nil; it is never other than nil.
+// can't be confirmed. The Answer then says why, in words for the agent. The error is always nil.
 func (s *Service) Ask(ctx context.Context, run Run, q runner.Question) (runner.Answer, error) {
 	a, problem := prepare(run, q)
 	if problem != "" {

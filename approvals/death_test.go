@@ -57,6 +57,31 @@ func TestADeadAskersCardSaysSo(t *testing.T) {
 	})
 }
 
+// TestADeadHostIsSweptOnBothStores is the same with a real clock, at a faster pace.
+func TestADeadHostIsSweptOnBothStores(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func() store.DB) {
+		hdb := &faulty{DB: open()}
+		h, _ := host(t, fast(hdb), "i1")
+		c := fast(open())
+		closed := make(chan approvals.Decision, 9)
+		c.DeadAfter = 500 * time.Millisecond
+		c.Decided = func(_ *store.Txn, _ approvals.Record, d approvals.Decision) error { closed <- d; return nil }
+		g := gateway(t, c)
+		a := ask(t.Context(), h, turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
+		r := card(t, g, 1)[0]
+		hdb.away.Store(true)
+		sweeping(t, g)
+		if d := <-closed; d.Decision != runner.Denied || d.Source != runner.SourceShutdown || d.ID != r.ID {
+			t.Errorf("the decision is %+v", d)
+		}
+		hdb.away.Store(false)
+		if got := a.wait(t); got.Allows() || got.Source != runner.SourceShutdown {
+			t.Errorf("the answer is %+v", got)
+		}
+	})
+}
+
 // TestATapOnADeadAskerIsRefused taps after the beat is too old and before any sweep has closed the card.
 func TestATapOnADeadAskerIsRefused(t *testing.T) {
 	t.Parallel()

@@ -85,21 +85,22 @@ func sweeping(t testing.TB, s *approvals.Service) {
 
 func TestADecisionArrivesAlsoWhenItsHintIsLost(t *testing.T) {
 	t.Parallel()
-	db := openBolt(t)
-	h, _ := host(t, fast(&faulty{DB: db, deaf: true}), "i1")
-	g := gateway(t, fast(db))
-	var all []*asked
-	for range 10 {
-		all = append(all, ask(t.Context(), h, turn(under(policy.ApprovalRequired, policy.Default)), command("make")))
-	}
-	for _, r := range card(t, g, 10) {
-		decide(t, g, tap(r, bob, runner.ActionAllow))
-	}
-	for _, a := range all {
-		if got := a.wait(t); !got.Allows() {
-			t.Errorf("the answer is %+v", got)
+	onBoth(t, func(t *testing.T, open func() store.DB) {
+		h, _ := host(t, fast(&faulty{DB: open(), deaf: true}), "i1")
+		g := gateway(t, fast(open()))
+		var all []*asked
+		for range 10 {
+			all = append(all, ask(t.Context(), h, turn(under(policy.ApprovalRequired, policy.Default)), command("make")))
 		}
-	}
+		for _, r := range card(t, g, 10) {
+			decide(t, g, tap(r, bob, runner.ActionAllow))
+		}
+		for _, a := range all {
+			if got := a.wait(t); !got.Allows() {
+				t.Errorf("the answer is %+v", got)
+			}
+		}
+	})
 }
 
 func TestADecisionWakesTheWaiterByItsHint(t *testing.T) {
