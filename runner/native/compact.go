@@ -67,6 +67,15 @@ func estimate(messages []chatapi.Message) int64 {
 	return int64(n / 4)
 }
 
+// toolTokens is about how many tokens the tools' definitions are, which go with every request.
+func toolTokens() int64 {
+	n := 0
+	for _, t := range tools() {
+		n += 16 + len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	return int64(n / 4)
+}
+
 // compact leaves out until at most room tokens remain, by measure. It reports whether anything more was left out.
 func (c *conversation) compact(room int64, measure func([]chatapi.Message) int64) (bool, error) {
 	elided, dropped := c.elided, c.dropped

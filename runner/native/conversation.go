@@ -44,6 +44,7 @@ type entry struct {
 type conversation struct {
 	token    string
 	file     *os.File
+	size     int64 // of the file, all of it whole lines
 	messages []chatapi.Message
 	elided   int
 	dropped  int
@@ -62,7 +63,7 @@ func begin(dir, folder string) (*conversation, error) {
 		return nil, fmt.Errorf("begin a conversation: %w", err)
 	}
 	if err := errors.Join(lock(c.file), c.write(header{V: fileVersion, Folder: folder})); err != nil {
-		_ = c.file.Close()
+		_ = c.done()
 		return nil, fmt.Errorf("begin a conversation: %w", err)
 	}
 	return c, nil
@@ -84,9 +85,11 @@ func resume(dir, token string) (*conversation, error) {
 		return nil, fmt.Errorf("resume: %w", err)
 	}
 	c := &conversation{token: token, file: f, attached: make(map[string]bool)}
-	if err := errors.Join(lock(f), c.read(), c.repair()); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("resume: %w", err)
+	for _, step := range []func() error{func() error { return lock(f) }, c.read, c.repair} {
+		if err := step(); err != nil { // without the lock, nothing is read and nothing repaired
+			_ = c.done()
+			return nil, fmt.Errorf("resume: %w", err)
+		}
 	}
 	return c, nil
 }
@@ -97,6 +100,12 @@ func lock(f *os.File) error {
 		return fmt.Errorf("the session is open elsewhere: %w", err)
 	}
 	return nil
+}
+
+// done lets go of the file. The lock is taken off by hand: a program that is being started at this moment holds a copy of
+// the file, and the lock with it, until it has been loaded.
+func (c *conversation) done() error {
+	return errors.Join(unix.Flock(int(c.file.Fd()), unix.LOCK_UN), c.file.Close())
 }
 
 // read takes in the whole file.
@@ -123,6 +132,7 @@ func (c *conversation) read() error {
 	if whole == 0 {
 		return fmt.Errorf("%w: its file is empty", runner.ErrNoSession)
 	}
+	c.size = whole
 	return c.file.Truncate(whole)
 }
 
@@ -216,6 +226,13 @@ func (c *conversation) write(line any) error {
 	if err := enc.Encode(line); err != nil {
 		return err
 	}
-	_, err := c.file.Write(b.Bytes())
+	n, err := c.file.Write(b.Bytes())
+	if err != nil && n > 0 {
+		// The disk is full: half a line must not stand before the next one.
+		err = errors.Join(err, c.file.Truncate(c.size))
+	}
+	if err == nil {
+		c.size += int64(n)
+	}
 	return err
 }

@@ -122,7 +122,7 @@ func (s *session) Close() error {
 	s.closed = true
 	err := s.root.Close()
 	if s.conversation != nil {
-		err = errors.Join(err, s.conversation.file.Close())
+		err = errors.Join(err, s.conversation.done())
 	}
 	if err != nil {
 		return fmt.Errorf("native: close: %w", err)

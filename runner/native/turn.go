@@ -18,6 +18,8 @@ const (
 	maxStrikes = 3
 	// maxCuts is how often an answer that was cut in the middle is asked for again.
 	maxCuts = 3
+	// maxScale bounds how far an endpoint's count may correct ours: no tokenizer makes twice as many tokens of a text.
+	maxScale = 2
 )
 
 // turn is one prompt and all that is done about it.
@@ -148,7 +150,7 @@ func (t *turn) ask(ctx context.Context) (chatapi.Reply, error) {
 		}, chatapi.Watch{Text: s.text, Reasoning: s.reasoning, Retry: t.retried})
 		s.end(err == nil || ctx.Err() != nil)
 		if err == nil {
-			t.count(reply.Usage, estimate(prompt))
+			t.count(reply.Usage, estimate(prompt)+toolTokens())
 			return reply, nil
 		}
 		var e *chatapi.Error
@@ -185,14 +187,14 @@ func (t *turn) makeRoom(at, to float64) error {
 
 // measure is estimate, corrected by what the endpoint counted, with the prompt and the tools.
 func (t *turn) measure(m []chatapi.Message) int64 {
-	n := float64(estimate(m) + estimate([]chatapi.Message{{Content: t.session.prompt()}}))
+	n := float64(estimate(m) + estimate([]chatapi.Message{{Content: t.session.prompt()}}) + toolTokens())
 	return int64(n * max(1, t.session.scale))
 }
 
 // count adds up what an answer used.
 func (t *turn) count(u chatapi.Usage, estimated int64) {
 	if u.Input > 0 && estimated > 0 {
-		t.session.scale = min(4, float64(u.Input)/float64(estimated))
+		t.session.scale = min(maxScale, float64(u.Input)/float64(estimated))
 	}
 	t.usage.Input += u.Input
 	t.usage.Cached += u.Cached
