@@ -209,6 +209,9 @@ func (l *line) opaqueProgram(name string, args []string, input string) {
 // find looks at the expressions of find that do something with what was found.
 func (l *line) find(args []string) {
 	for i, a := range args {
+		if l.calls > maxCalls {
+			return
+		}
 		switch a {
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "--exec", "-X", "--exec-batch":
 			end := i + 1

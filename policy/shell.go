@@ -11,7 +11,7 @@ import (
 
 const (
 	maxCommand = 64 << 10 // bytes; a longer command is not parsed
-	maxNesting = 8        // commands within commands within …
+	maxNesting = 24       // commands within commands within …; a program that runs another takes two or three
 	maxCalls   = 4096     // calls looked at, over all nesting and all values of variables
 	maxDirs    = 16       // folders that are followed
 	maxRounds  = 4        // rounds until variables, folders and aliases stand still
