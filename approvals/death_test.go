@@ -385,10 +385,19 @@ func TestADamagedRecordStopsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := store.Update(t.Context(), db, func(tx *store.Txn) error { tx.Add(approvals.HostsIndex, "box", 1); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	g := gateway(t, fast(db))
+	if rs, err := g.Pending(t.Context(), ""); err != nil || len(rs) != 0 {
+		t.Errorf("pending are %v, %v", rs, err)
+	}
+	if err := g.Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
 	c := fast(db)
 	c.Host, c.Incarnation = "box", "i1" // its logger may hold an error: that is what is tried
 	h := approvals.New(c)
-	g := gateway(t, fast(db))
 	a := ask(t.Context(), h, turn(under(policy.ApprovalRequired, policy.Default)), command("make"))
 	decide(t, g, tap(card(t, g, 1)[0], ada, runner.ActionAllow))
 	if got := a.wait(t); !got.Allows() {

@@ -136,9 +136,12 @@ func (s *Service) sweepHost(ctx context.Context, host string) error {
 		a := before[ask.id]
 		if a == nil {
 			r, _, err := s.Get(ctx, ask.id)
-			if err != nil {
+			if err != nil && !damaged(err) {
 				failed = errors.Join(failed, err)
 				continue
+			}
+			if err != nil {
+				s.log.WarnContext(ctx, "a stored approval is damaged and left out", "approval", ask.id, "err", err)
 			}
 			a = &sweptAsk{incarnation: r.Incarnation, done: r.ID == ""}
 		}
