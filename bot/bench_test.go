@@ -43,7 +43,9 @@ func tapToEffect(b *testing.B, db store.DB) {
 	go func() { ended <- i.Run(ctx) }()
 	defer func() {
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
 	}()
 	n := int64(0)
 	for b.Loop() {

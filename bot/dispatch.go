@@ -36,7 +36,8 @@ type inboxEntry struct {
 	after  time.Time // not to be tried before
 	tries  int       // failed
 	token  string    // of the delivery that it leads
-	ready  any       // what Prepare returned for it
+	ready  any       // what Prepare returned for the batch that it led
+	size   int       // of that batch
 }
 
 type laneKey struct {
@@ -253,7 +254,10 @@ func (d *dispatcher) pick(lane Lane, l *chatLine, now time.Time) (batch []*inbox
 func (d *dispatcher) deliver(ctx context.Context, key laneKey, batch []*inboxEntry) error {
 	i, head := d.inbox, batch[0]
 	ids := make([]string, len(batch))
-	d0 := &Delivery{Chat: key.chat, Person: head.person, Lane: key.lane, Prepared: head.ready}
+	d0 := &Delivery{Chat: key.chat, Person: head.person, Lane: key.lane}
+	if head.size == len(batch) {
+		d0.Prepared = head.ready
+	}
 	for n, e := range batch {
 		ids[n] = e.id
 		d0.Updates = append(d0.Updates, e.update)
@@ -262,9 +266,7 @@ func (d *dispatcher) deliver(ctx context.Context, key laneKey, batch []*inboxEnt
 		return i.setAside(ctx, ids, Aside{Chat: head.chat, Person: head.person, Err: head.err})
 	}
 	if err := i.handle(ctx, d0, ids, head.token); err != nil {
-		if len(batch) == 1 { // a batch may be another one next time
-			head.ready = d0.Prepared
-		}
+		head.ready, head.size = d0.Prepared, len(batch)
 		return err
 	}
 	i.effects(ctx, d0, head.id)

@@ -64,7 +64,8 @@ func CheckFence(t *store.Txn, name string, fence int64) error {
 }
 
 // Run waits until the lease is free, takes it and calls act, whose context ends when ctx does, or with the cause
-// ErrLeaseLost when the term can't be trusted any more. After a lost term it waits for the next one. When act returns by
+// ErrLeaseLost when the term can't be trusted any more. After a lost term, or when act returns
+// ErrFenced, it waits for the next one. When act returns by
 // itself, or because ctx ended, the lease is given back, so that another owner takes over at once, and Run returns what act returned. While act
 // returns from an ended ctx, the lease is still renewed.
 func (l *Lease) Run(ctx context.Context, act func(ctx context.Context, fence int64) error) error {
@@ -191,7 +192,8 @@ func (l *Lease) term(ctx context.Context, fence int64, asked time.Time, act func
 		}
 	}()
 	err = act(acting, fence)
-	lost = errors.Is(context.Cause(hold), ErrLeaseLost)
+	// A refused fence may be seen before the next renewal is.
+	lost = errors.Is(context.Cause(hold), ErrLeaseLost) || errors.Is(err, ErrFenced)
 	drop(context.Canceled)
 	<-done
 	if lost {

@@ -295,12 +295,18 @@ func (o *Outbox) remove(ctx context.Context, m outDoc, sent int, reason string) 
 		if err != nil {
 			return err
 		}
-		cur, ok, err := store.Get[outDoc](t, outKey(m.ID))
+		if len(c.Queue) == 0 || c.Queue[0].ID != m.ID {
+			return errMoved
+		}
+		cur, _, err := store.Get[outDoc](t, outKey(m.ID))
+		if broken(err) {
+			cur, err = m, nil
+		}
 		if err != nil {
 			return err
 		}
-		if !ok || len(c.Queue) == 0 || c.Queue[0].ID != m.ID {
-			return errMoved
+		if m.Kind == "" && cur.Kind != "" {
+			return nil // it was there after all
 		}
 		if m.Slot != "" && reason == "" {
 			if err := o.remember(t, m, sent); err != nil {

@@ -390,6 +390,29 @@ func TestCrashBetweenSendAndCommitLosesNothing(t *testing.T) {
 	until(t, "the edit of the adopted message", func() bool { return r.chat(ada)[0].Text == "decided" })
 }
 
+func TestUnreadableEntryDoesNotStopItsChat(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, off)
+	r.meet(ada)
+	o := r.outbox()
+	broken, missing := send(ada, "broken"), send(ada, "missing")
+	broken.ID, missing.ID = "b", "m"
+	r.put(o, broken, missing, send(ada, "last"))
+	err := store.Update(t.Context(), r.db, func(t *store.Txn) error {
+		t.PutBytes(outKey("b"), []byte("not ours"))
+		t.Delete(outKey("m"))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.run(o.Run)
+	until(t, "an empty outbox", func() bool { return r.size(outboxIndex) == 0 })
+	if got := texts(r.chat(ada)); !slices.Equal(got, []string{"last"}) {
+		t.Errorf("chat: %q", got)
+	}
+}
+
 func TestStopFlushesWithinItsGrace(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, off)

@@ -207,11 +207,12 @@ func (s *sender) next(ctx context.Context, chat ChatRef) (m outDoc, slot, reply 
 	if _, docs, err = db.Read(ctx, outKey(c.Queue[0].ID)); err == nil {
 		err = decodeDoc(docs[0], &m)
 	}
+	if err == nil && m.Kind == "" || broken(err) {
+		// Removed between the two reads, or not readable for ever: remove finds out, and the chat goes on.
+		return outDoc{Outgoing: Outgoing{ID: c.Queue[0].ID, Chat: chat}}, slot, reply, true, nil
+	}
 	if err != nil {
 		return m, slot, reply, false, err
-	}
-	if m.ID == "" { // removed between the two reads
-		return s.next(ctx, chat)
 	}
 	var keys []string
 	for _, k := range []string{m.Slot, m.ReplyToSlot} {
@@ -235,6 +236,10 @@ func (s *sender) step(ctx context.Context, chat ChatRef, a *attempt) (more bool,
 	}
 	if a.id != m.ID || a.seq != m.Seq {
 		*a = attempt{id: m.ID, seq: m.Seq, paced: a.paced}
+	}
+	if m.Kind == "" {
+		o.cfg.Logger.Warn("entry of the outbox is missing or unreadable", "chat", chat.Key(), "entry", m.ID)
+		return true, s.finish(ctx, m, 0, "")
 	}
 	call, id, reason := shape(m.Outgoing, slot, a)
 	if reason != "" {
