@@ -1,5 +1,5 @@
-// Package modeltest is a scriptable model behind a real OpenAI-compatible HTTP server: for tests, and for the
-// demonstration, which has no network.
+// Package modeltest is a scriptable model behind a real HTTP server that speaks OpenAI's chat completions and Anthropic's
+// messages: for tests, and for the demonstration, which has no network.
 //
 // It streams in small pieces at a pace that can be set, fails in the ways that real endpoints fail, and is as strict as
 // they are: a conversation whose tool calls and results do not match is refused. It guarantees nothing about a model's
@@ -30,6 +30,7 @@ type Request struct {
 	Messages []Message
 	Tools    []string // names
 	Stream   bool
+	Checked  bool // the client asks for a safety check of the calls (Messages API)
 }
 
 // Message is one message of the conversation.
@@ -64,6 +65,7 @@ type Reply struct {
 	Calls     []Call
 	Finish    string // by what there is, when empty
 	Usage     Usage  // counted from the messages, when zero
+	Check     Check  // of the calls, where the client asks for it
 	Fault     Fault
 }
 
@@ -130,6 +132,8 @@ func (s *Server) Run(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", s.complete)
 	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("POST /v1/messages", s.anthropicMessages)
+	mux.HandleFunc("POST /v1/messages/count_tokens", s.anthropicCount)
 	srv := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx },
@@ -159,6 +163,10 @@ func (s *Server) Requests() []Request {
 }
 
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Anthropic-Version") != "" {
+		s.anthropicModels(w, r)
+		return
+	}
 	if !s.authorised(w, r) {
 		return
 	}
@@ -181,6 +189,11 @@ func (s *Server) authorised(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
+// has reports whether the server has a model.
+func (s *Server) has(model string) bool {
+	return len(s.config.Models) == 0 || slices.Contains(s.config.Models, model)
+}
+
 func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 	if !s.authorised(w, r) {
 		return
@@ -190,7 +203,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "invalid_request_error", err.Error())
 		return
 	}
-	if len(s.config.Models) > 0 && !slices.Contains(s.config.Models, req.Model) {
+	if !s.has(req.Model) {
 		fail(w, http.StatusNotFound, "model_not_found", "The model `"+req.Model+"` does not exist.")
 		return
 	}

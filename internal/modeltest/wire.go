@@ -215,16 +215,26 @@ func (s *stream) delta(d any) error {
 		return errCut
 	}
 	s.pieces++
-	if p := s.server.config.Pace; p > 0 {
-		t := time.NewTimer(p)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-s.r.Context().Done():
-			return s.r.Context().Err()
-		}
+	if err := s.wait(); err != nil {
+		return err
 	}
 	return s.event(map[string]any{"choices": []any{map[string]any{"index": 0, "delta": d}}})
+}
+
+// wait keeps the pace between two pieces.
+func (s *stream) wait() error {
+	p := s.server.config.Pace
+	if p <= 0 {
+		return nil
+	}
+	t := time.NewTimer(p)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-s.r.Context().Done():
+		return s.r.Context().Err()
+	}
 }
 
 func (s *stream) event(e map[string]any) error {
