@@ -129,6 +129,9 @@ func (b *Bot) decideTap(t *store.Txn, s author, tap approvals.Tap, message int) 
 	if err != nil {
 		return notice{}, err
 	}
+	if err := b.closeStray(t, s.chat, o.Record, message); err != nil {
+		return notice{}, err
+	}
 	switch {
 	case o.Won && o.Decision.Decision == runner.Allowed && o.Record.Question.Kind == runner.KindQuestion:
 		return notice{text: textAnswered}, nil
@@ -152,6 +155,25 @@ func (b *Bot) adopt(t *store.Txn, chat ChatRef, id approvals.ID, message int) er
 	}
 	_, err = b.cfg.Outbox.Adopt(t, c.slot(id), chat, message)
 	return err
+}
+
+// closeStray takes the buttons from a copy of a card: a message that Telegram took and whose number was lost in a crash,
+// so that the card was sent again. Nobody else knows of it, so its buttons would stand for ever.
+func (b *Bot) closeStray(t *store.Txn, chat ChatRef, r approvals.Record, message int) error {
+	c, ok, err := store.Get[card](t, cardKey(r.ID))
+	if err != nil || !ok || message == 0 || c.Chat != chat.Key() {
+		return err
+	}
+	for _, slot := range []string{c.slot(r.ID), c.fileSlot(r.ID)} {
+		if sent, known, err := SentAs(t, slot); err != nil || known && sent.MessageID == message {
+			return err
+		}
+	}
+	if c.Shown { // it may be a copy of the file, which has no text to change
+		return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindButtons, MessageID: message})
+	}
+	f := cardFace(r, textMoved)
+	return b.rewrite(t, chat, message, f.Message)
 }
 
 func (b *Bot) showTap(t *store.Txn, s author, id approvals.ID) (notice, error) {
