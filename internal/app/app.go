@@ -89,6 +89,7 @@ func serve(ctx context.Context, o Options, db store.DB) error {
 		// A prompt that waits at Telegram must not be told that no host has a project.
 		select {
 		case <-offered:
+			o.Logger.Info("host is ready", "host", o.Config.HostName)
 		case <-g.ctx.Done():
 		}
 	}
