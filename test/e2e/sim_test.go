@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -299,6 +300,22 @@ func (s seat) turns(id int64, text string) message {
 	s.t.Helper()
 	return s.expect(id-1, fmt.Sprintf("message %d says %q", id, text), func(m message) bool {
 		return m.ID == id && strings.Contains(m.Text, text)
+	})
+}
+
+// decided waits until a card says how it was decided and has no buttons. A gateway that was killed between sending a card
+// and noting so sends it once more; then the copy that was tapped points to the other.
+func (s seat) decided(card message, outcome string) {
+	s.t.Helper()
+	s.eventually(fmt.Sprintf("the card %d says %q", card.ID, outcome), func() bool {
+		m := s.message(card.ID)
+		if len(m.Buttons) > 0 {
+			return false
+		}
+		if strings.HasPrefix(m.Text, "This card stands again further down.") {
+			return slices.ContainsFunc(s.bots(card.ID), func(m message) bool { return strings.HasPrefix(m.Text, outcome+"\n") })
+		}
+		return strings.HasPrefix(m.Text, outcome+"\n")
 	})
 }
 

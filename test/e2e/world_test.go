@@ -2,9 +2,12 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,7 +20,7 @@ import (
 )
 
 // fast is how many times faster than in real life the durations of most tests pass.
-const fast = "8"
+const fast = "5"
 
 // world is what one test runs in: a Telegram, a model, a project, and perhaps a Redis. Everything of it ends with the test.
 type world struct {
@@ -26,8 +29,9 @@ type world struct {
 	model    *modeltest.Server
 	redis    *storetest.RedisServer // nil on bbolt
 	dir      string                 // of everything that is written
-	project  string
-	env      map[string]string // of each process
+	project  string                 // the folder of the project shop, in which chats begin
+	web      string                 // that of the project web
+	env      map[string]string      // of each process
 }
 
 // on chooses what a world is made of. The zero value is bbolt at a fast pace, with an agent that follows its prompt.
@@ -58,9 +62,11 @@ func newWorld(t *testing.T, o on) *world {
 			t.Error(err)
 		}
 	})
-	w.project = filepath.Join(dir, "shop")
-	if err := os.MkdirAll(w.project, 0o755); err != nil {
-		t.Fatal(err)
+	w.project, w.web = filepath.Join(dir, "shop"), filepath.Join(dir, "web")
+	for _, folder := range []string{w.project, w.web} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -93,11 +99,11 @@ func newWorld(t *testing.T, o on) *world {
 		"PATH": os.Getenv("PATH"), "HOME": filepath.Join(dir, "home"),
 		"DRAWBRIDGE_TOKEN": w.telegram.Token(), "DRAWBRIDGE_BOT_API_URL": w.url,
 		"DRAWBRIDGE_OWNERS": fmt.Sprint(ada), "DRAWBRIDGE_OPERATORS": fmt.Sprint(grace), "DRAWBRIDGE_VIEWERS": fmt.Sprint(linus),
-		"DRAWBRIDGE_HOST_NAME": "bench", "DRAWBRIDGE_PROJECTS": "shop=" + w.project,
+		"DRAWBRIDGE_HOST_NAME": "bench", "DRAWBRIDGE_PROJECTS": "shop=" + w.project + ",web=" + w.web,
 		"DRAWBRIDGE_MODEL_URL": w.model.URL(), "DRAWBRIDGE_MODEL": "scripted", "DRAWBRIDGE_MODEL_KEY": modelKey,
 		"DRAWBRIDGE_PACE": fast,
-		// The pace would shorten these too: tests that do not try them keep their real lengths.
-		"DRAWBRIDGE_APPROVAL_DEADLINE": "80m", "DRAWBRIDGE_SESSION_IDLE": "2h",
+		// The pace would shorten these too: tests that do not try them keep about their real lengths.
+		"DRAWBRIDGE_APPROVAL_DEADLINE": "50m", "DRAWBRIDGE_SESSION_IDLE": "75m",
 	}
 	if o.real {
 		w.env["DRAWBRIDGE_PACE"] = "1"
@@ -131,7 +137,25 @@ func hands() modeltest.Hands {
 func (w *world) start(role string, name ...string) *program {
 	w.t.Helper()
 	full := strings.Join(append([]string{role}, name...), "-")
-	return start(w.t, full, w.environ(full), role)
+	p := start(w.t, full, w.environ(full), role)
+	if role == "host" { // a gateway that knows of no host tells people so
+		p.log.line(w.t, "host is ready")
+	}
+	return p
+}
+
+// audit is what `drawbridge audit` prints beside a running process.
+func (w *world) audit(name string) string {
+	w.t.Helper()
+	cmd := exec.CommandContext(w.t.Context(), binary, "audit")
+	cmd.Env = w.environ(name)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		w.t.Fatalf("drawbridge audit: %v\n%s", err, stderr.String())
+	}
+	return string(out)
 }
 
 // environ is the environment of a process, made from nothing.
@@ -146,16 +170,22 @@ func (w *world) environ(name string) []string {
 // path is a file of the project.
 func (w *world) path(name string) string { return filepath.Join(w.project, name) }
 
-// holds reports whether a file of the project holds a text, and nothing else.
-func (w *world) holds(name, text string) bool {
+// holds demands that a file of the project holds a text and nothing else. An empty text also means that there is no file.
+func (w *world) holds(name, text string) {
+	w.t.Helper()
 	b, err := os.ReadFile(w.path(name))
-	return err == nil && string(b) == text
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || string(b) != text {
+		w.t.Errorf("%s holds %q (%v), want %q", name, b, err, text)
+	}
 }
 
-// runs waits until a file of the project holds a text.
-func (w *world) runs(name, text string) {
+// comes waits until a file of the project holds a text.
+func (w *world) comes(name, text string) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%s holds %q", name, text), func() bool { return w.holds(name, text) })
+	w.eventually(fmt.Sprintf("%s holds %q", name, text), func() bool {
+		b, err := os.ReadFile(w.path(name))
+		return err == nil && string(b) == text
+	})
 }
 
 // soon waits for something that shows nowhere in the simulated Telegram.
