@@ -16,7 +16,18 @@ import (
 	"drawbridge/internal/process"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// hostEnv makes the test binary a host that runs one program and does not end.
+const hostEnv = "PROCESS_TEST_HOST"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(hostEnv); dir != "" {
+		_, err := process.Run(context.Background(), process.Command{
+			Args: []string{"/bin/sh", "-c", "echo $$ > pids; exec sleep 600"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"},
+		})
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func environment(t *testing.T) []string {
 	t.Helper()

@@ -226,6 +226,9 @@ func TestCompactionKeepsWithinTheWindow(t *testing.T) {
 		t.Errorf("after a restart the conversation begins with %+v", again[1])
 	}
 
+	// One turn alone fills the window several times.
+	s.turn(t, strings.Repeat("run cat big.txt big.txt\n", 12)+"say on", runner.Completed)
+
 	// The endpoint's window is smaller than the runtime was told.
 	wrong := runtime(t, native.Config{BaseURL: srv.URL(), Data: t.TempDir(), Window: 1_000_000})
 	s = open(t, wrong, runner.Options{Folder: dir}, nil)

@@ -144,6 +144,10 @@ func (s *Scripted) act(item *runner.Item, q runner.Question, do func() error) ru
 	q.Turn, q.Item = s.turn, item.ID
 	a, err := s.session.options.Gate.Ask(s.context, q)
 	switch {
+	case s.context.Err() != nil:
+		// Also an allowance that came with the interrupt: nothing begins in a turn that is over.
+		a = runner.Answer{Decision: runner.Withdrawn}
+		item.Status, item.Text = runner.ItemRefused, a.Describe()
 	case err != nil:
 		a = runner.Answer{Decision: runner.Denied, Source: runner.SourceRuntime, Reason: "the gate failed"}
 		item.Status, item.Text = runner.ItemRefused, a.Describe()
