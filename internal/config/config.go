@@ -71,7 +71,7 @@ type Telegram struct {
 
 // Webhook is an address at which Telegram delivers updates.
 type Webhook struct {
-	// URL is what Telegram is told; https.
+	// URL is what Telegram is told; https, or http on this machine.
 	URL string
 	// Listen is the address, host:port, that the gateway itself listens on, behind whatever ends TLS.
 	Listen string

@@ -110,10 +110,10 @@ func (l *loader) keys() []key {
 			c.Telegram.APIURL, ok = webURL(text)
 			return ok
 		}),
-		text("webhook_url", "DRAWBRIDGE_WEBHOOK_URL", "", "https:// and an address without user, query and fragment", func(c *Config, text string) bool {
+		text("webhook_url", "DRAWBRIDGE_WEBHOOK_URL", "", "https:// (http:// on this machine) and an address without user, query and fragment", func(c *Config, text string) bool {
 			u, ok := webURL(text)
 			webhook(c).URL = u
-			return ok && strings.HasPrefix(u, "https://")
+			return ok && (strings.HasPrefix(u, "https://") || loopback(u))
 		}),
 		text("webhook_listen", "DRAWBRIDGE_WEBHOOK_LISTEN", "", "an address to listen on, such as 127.0.0.1:8443 or :8443", func(c *Config, text string) bool {
 			_, port, err := net.SplitHostPort(text)
@@ -161,6 +161,17 @@ func (l *loader) keys() []key {
 			return text == "text" || text == "json"
 		}),
 	}
+}
+
+// loopback reports whether a server's address leads to this machine. A Bot API server that runs here takes webhooks by
+// plain http (core.telegram.org/bots/api#using-a-local-bot-api-server); Telegram's own refuses them anyway.
+func loopback(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 const webAllowed = "http:// or https:// and an address without user, query and fragment"

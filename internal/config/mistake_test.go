@@ -42,7 +42,7 @@ func TestMistakes(t *testing.T) {
 		"redis no host":       {env: []string{"REDIS_URL=redis://"}, want: "config: REDIS_URL: redis_url = ***: "},
 		"api user":            {file: "bot_api_url = \"https://u:hunter2@h\"", want: "config: FILE: bot_api_url = ***: http:// or https://"},
 		"api scheme":          {file: "bot_api_url = \"ftp://h\"", want: `config: FILE: bot_api_url = "ftp://h": http:// or https://`},
-		"webhook http":        {env: []string{"DRAWBRIDGE_WEBHOOK_URL=http://h/x"}, want: `config: DRAWBRIDGE_WEBHOOK_URL: webhook_url = "http://h/x": https:// and`},
+		"webhook http":        {env: []string{"DRAWBRIDGE_WEBHOOK_URL=http://h/x"}, want: `config: DRAWBRIDGE_WEBHOOK_URL: webhook_url = "http://h/x": https:// (http:// on this machine) and`},
 		"webhook listen":      {env: []string{"DRAWBRIDGE_WEBHOOK_LISTEN=8443"}, want: `webhook_listen = "8443": an address to listen on`},
 		"webhook port":        {env: []string{"DRAWBRIDGE_WEBHOOK_LISTEN=:0"}, want: `webhook_listen = ":0": an address to listen on`},
 		"webhook secret":      {env: []string{"DRAWBRIDGE_WEBHOOK_SECRET=a b"}, want: "webhook_secret = ***: 1 to 256 of"},
