@@ -31,7 +31,7 @@ func TestDemoFixesTheFailingTest(t *testing.T) {
 	}
 	p := start(t, "demo", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GOCACHE=" + strings.TrimSpace(string(cache))},
 		"demo", "--headless", "--listen", "127.0.0.1:0", "--folder", dir)
-	first := p.out.line(t, "")
+	first := p.out.line(p, "")
 	url, ok := strings.CutPrefix(first, "ready ")
 	if !ok || !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatalf("the first line is %q, want ready http://127.0.0.1:…", first)

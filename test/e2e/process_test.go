@@ -120,9 +120,15 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// line returns the first line that contains text, waiting for it.
-func (o *output) line(t *testing.T, text string) string {
-	t.Helper()
+// logs waits for a line of the log that contains text.
+func (p *program) logs(text string) {
+	p.t.Helper()
+	p.log.line(p, text)
+}
+
+// line returns the first line that contains text, waiting for it for as long as the process lives.
+func (o *output) line(p *program, text string) string {
+	p.t.Helper()
 	timeout := time.After(patience)
 	for {
 		o.mu.Lock()
@@ -139,8 +145,10 @@ func (o *output) line(t *testing.T, text string) string {
 		o.mu.Unlock()
 		select {
 		case <-changed:
+		case <-p.exited:
+			p.t.Fatalf("%s ended without a line with %q", p.name, text)
 		case <-timeout:
-			t.Fatalf("no line with %q came; there is:\n%s", text, o.String())
+			p.t.Fatalf("no line with %q came from %s; there is:\n%s", text, p.name, o.String())
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (w *world) start(role string, name ...string) *program {
 	full := strings.Join(append([]string{role}, name...), "-")
 	p := start(w.t, full, w.environ(full), role)
 	if role == "host" { // a gateway that knows of no host tells people so
-		p.log.line(w.t, "host is ready")
+		p.logs("host is ready")
 	}
 	return p
 }
