@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -158,7 +159,8 @@ func newHouse(t *testing.T) *house {
 	})
 	h.chats = NewChats(ChatsConfig{DB: db, Logger: storetest.Logger(t), Approvals: h.gateway, DefaultProject: "demo", DefaultRuntime: "script"})
 	f := NewFollower(FollowerConfig{DB: db, Chats: h.chats, Approvals: h.gateway, Projection: h.shown, Reread: 5 * beat, Logger: storetest.Logger(t)})
-	h.start(f.Run, h.gateway.RunSweep)
+	h.start(f.Run)
+	h.start(h.gateway.RunSweep)
 	t.Cleanup(h.down)
 	return h
 }
@@ -288,6 +290,8 @@ func (h *house) chat(id string) Chat {
 	}
 	return c
 }
+
+func silent() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // mortal is a store that answers nothing once its process is dead.
 type mortal struct {

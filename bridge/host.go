@@ -50,6 +50,8 @@ type Host struct {
 	// persist is what is written with: it outlives a stop for as long as it takes to write down how the turns ended.
 	persist context.Context //nolint:containedctx // the life of Run, for the turns that it waits for
 
+	again chan struct{} // asks for another look at the orders
+
 	mu       sync.Mutex
 	turns    map[string]*hostTurn    // by turn, those that run here
 	sessions map[string]*hostSession // by chat
@@ -61,7 +63,7 @@ func NewHost(c HostConfig) *Host {
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
 	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
 	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
-	h := &Host{cfg: c, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
+	h := &Host{cfg: c, again: make(chan struct{}, 1), turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
 	c.Log.flush = h.flushTurn
 	return h
 }
@@ -112,6 +114,7 @@ func (h *Host) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-hints:
+		case <-h.again:
 		case <-tick.C:
 		case <-slow.C:
 			if err := errors.Join(h.hello(ctx), h.prune(ctx)); err != nil && ctx.Err() == nil {
@@ -296,6 +299,13 @@ func (h *Host) begin(ctx context.Context, running *sync.WaitGroup, o Order) {
 	if _, here := h.turns[o.Turn]; here {
 		return
 	}
+	for _, t := range h.turns {
+		// The gateway counts a turn as ended that this host still has to stop (it took the host for dead): its successor
+		// waits, so that there is never a second one in a chat or a folder.
+		if t.order.Chat == o.Chat || t.order.Writer && o.Writer && t.order.Folder == o.Folder {
+			return
+		}
+	}
 	tctx, cancel := context.WithCancelCause(ctx)
 	base := Entry{Chat: o.Chat, Turn: o.Turn, Session: o.Session}
 	t := &hostTurn{h: h, order: o, cancel: cancel, rec: newRecorder(h.cfg.Log, h.cfg.Logger.With("chat", o.Chat, "turn", o.Turn), base, time.Now())}
@@ -304,8 +314,12 @@ func (h *Host) begin(ctx context.Context, running *sync.WaitGroup, o Order) {
 		defer cancel(nil)
 		t.run(tctx)
 		h.mu.Lock()
-		defer h.mu.Unlock()
 		delete(h.turns, o.Turn)
+		h.mu.Unlock()
+		select {
+		case h.again <- struct{}{}: // somebody may have waited for it
+		default:
+		}
 	})
 }
 

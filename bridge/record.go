@@ -83,6 +83,7 @@ type Order struct {
 	Session string    `json:"session"`
 	Prompt  Prompt    `json:"prompt"`
 	Created time.Time `json:"created"`
+	Writer  bool      `json:"writer,omitempty"` // has the workspace to itself
 	Stop    bool      `json:"stop,omitempty"`
 }
 

@@ -1,0 +1,296 @@
+package bridge
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drawbridge/approvals"
+	"drawbridge/internal/store"
+	"drawbridge/policy"
+	"drawbridge/runner"
+	"drawbridge/runner/runnertest"
+)
+
+// withTurn makes the host's runtime do what f does.
+func withTurn(f runnertest.TurnFunc) hostOption {
+	return func(c *HostConfig) { c.Runtimes = []runner.Runtime{runnertest.New("script", f)} }
+}
+
+func TestPanicOfARuntimeFailsItsTurnAndNothingElse(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop", func(c *HostConfig) {
+		c.Logger = silent() // the panic is logged as an error, which it is
+		withTurn(func(_ context.Context, s *runnertest.Scripted, in runner.Input) (runner.Result, error) {
+			if in.Text == "bang" {
+				panic("a runtime's bug")
+			}
+			s.Say("fine")
+			return runner.Result{Outcome: runner.Completed}, nil
+		})(c)
+	})
+	h.prompt("7", "u:1", "bang")
+	if r := h.shown.ended(t, "t.u:1"); r.Outcome != runner.Broken || strings.Contains(r.Reason, "bug") {
+		t.Errorf("result %+v", r)
+	}
+	h.prompt("7", "u:2", "go on")
+	if r := h.shown.ended(t, "t.u:2"); r.Outcome != runner.Completed {
+		t.Errorf("the next turn: %+v", r)
+	}
+}
+
+func TestFilesReachTheHostWhole(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	got := make(chan runner.Input, 1)
+	h.host("laptop", withTurn(func(_ context.Context, _ *runnertest.Scripted, in runner.Input) (runner.Result, error) {
+		got <- in
+		return runner.Result{Outcome: runner.Completed}, nil
+	}))
+	content := bytes.Repeat([]byte("0123456789abcdef"), 100_000) // more than three pieces
+	blob, err := PutBlob(t.Context(), h.db, "laptop", "../../../etc/pass wd", bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if blob.Pieces != 4 || blob.Size != len(content) {
+		t.Errorf("blob %+v", blob)
+	}
+	h.update(func(tx *store.Txn) error {
+		now, err := tx.Now()
+		if err != nil {
+			return err
+		}
+		_, err = h.chats.Prompt(tx, "7", Prompt{ID: "u:1", Text: "look", Files: []Blob{blob}, At: now})
+		return err
+	})
+	in := <-got
+	if len(in.Files) != 1 {
+		t.Fatalf("files %v", in.Files)
+	}
+	b, err := os.ReadFile(in.Files[0].Path)
+	if err != nil || !bytes.Equal(b, content) {
+		t.Errorf("%d bytes arrived of %d, %v", len(b), len(content), err)
+	}
+	if name := filepath.Base(in.Files[0].Path); name != "1-pass_wd" {
+		t.Errorf("stored as %q", name)
+	}
+	info, err := os.Stat(in.Files[0].Path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func TestTooLargeFileIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	_, err := PutBlob(t.Context(), h.db, "laptop", "big", bytes.NewReader(make([]byte, MaxBlob+1)))
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("error %v, want ErrTooLarge", err)
+	}
+}
+
+// TestDisownedHostStops covers a host that was only paused: a gateway has ended its turn, so it must neither go on nor be
+// allowed anything.
+func TestDisownedHostStops(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	answers := make(chan runner.Answer, 1)
+	started, goOn := make(chan struct{}), make(chan struct{})
+	var inside atomic.Int32
+	h.host("laptop", withTurn(func(ctx context.Context, s *runnertest.Scripted, in runner.Input) (runner.Result, error) {
+		if inside.Add(1) != 1 {
+			t.Error("two turns of a chat ran at once")
+		}
+		defer inside.Add(-1)
+		if in.Text == "next" {
+			return runner.Result{Outcome: runner.Completed}, nil
+		}
+		close(started)
+		<-goOn
+		answers <- s.Edit("a.txt", "x")
+		<-ctx.Done()
+		<-time.After(10 * beat) // it takes its time to stop
+		return runner.Result{}, ctx.Err()
+	}))
+	h.mode("7", policy.FullAccess) // even then
+	h.prompt("7", "u:1", "work")
+	<-started
+	h.update(func(tx *store.Txn) error {
+		_, err := h.chats.end(tx, "laptop", "7", "t.u:1", runner.Result{Outcome: runner.Interrupted})
+		return err
+	})
+	close(goOn)
+	if a := <-answers; a.Allows() {
+		t.Error("a turn that was taken away was allowed to write")
+	}
+	if _, err := os.Stat(filepath.Join(h.folder, "a.txt")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("it has written")
+	}
+	h.prompt("7", "u:2", "next")
+	if r := h.shown.ended(t, "t.u:2"); r.Outcome != runner.Completed {
+		t.Errorf("the turn after it: %+v", r)
+	}
+}
+
+func TestIdleSessionIsClosedAndResumed(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop", func(c *HostConfig) { c.SessionIdle = 2 * beat })
+	h.prompt("7", "u:1", "turns")
+	h.shown.ended(t, "t.u:1")
+	<-time.After(20 * beat)
+	h.prompt("7", "u:2", "turns")
+	h.shown.ended(t, "t.u:2")
+	es := h.shown.until(t, "text", func([]Entry) bool { return true })
+	if b := said(es, "t.u:2"); !strings.Contains(b, "2") {
+		t.Errorf("the second turn says %q: not resumed", b)
+	}
+}
+
+func TestMigratedChatKeepsItsModeAndGivesNoGrants(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop")
+	h.mode("-5", policy.AutoAcceptEdits)
+	h.update(func(tx *store.Txn) error { return h.chats.SetInteraction(tx, "-5", policy.Plan) })
+	h.update(func(tx *store.Txn) error {
+		ok, err := h.chats.Migrate(tx, "-5", "-1005")
+		if !ok {
+			t.Error("nothing was moved")
+		}
+		return err
+	})
+	if c := h.chat("-1005"); c.Mode != policy.AutoAcceptEdits || c.Interaction != policy.Plan {
+		t.Errorf("the supergroup is in %s, %s", c.Mode, c.Interaction)
+	}
+	if c := h.chat("-5"); c.Mode != policy.ApprovalRequired {
+		t.Errorf("the old key is in %s", c.Mode)
+	}
+}
+
+func TestChatWithoutAModeHasTheDefaultAndAnUnknownOneTheStrictest(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	chats := NewChats(ChatsConfig{DB: h.db, Logger: silent(), Approvals: h.gateway, DefaultMode: policy.Auto})
+	for stored, want := range map[string]policy.Mode{
+		`{"v":1,"id":"1"}`:                                                      policy.Auto,
+		`{"v":1,"id":"1","mode":"yolo"}`:                                        policy.ApprovalRequired,
+		`{"v":1,"id":"1","mode":"full-access"}`:                                 policy.FullAccess,
+		`{"v":9,"id":"1","mode":"auto-accept-edits","later":{"field":["x",1]}}`: policy.AutoAcceptEdits,
+	} {
+		if err := h.db.Commit(t.Context(), store.Batch{Rev: store.NewRev(), Put: map[string][]byte{chatKey("1"): []byte(stored)}}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := chats.Read(t.Context(), "1")
+		if err != nil || c.Mode != want {
+			t.Errorf("%s reads as %q (%v), want %q", stored, c.Mode, err, want)
+		}
+	}
+}
+
+func TestWithoutAProjectNothingIsTaken(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t) // no host has said hello
+	err := store.Update(t.Context(), h.db, func(tx *store.Txn) error {
+		_, err := h.chats.Prompt(tx, "7", Prompt{ID: "u:1", Text: "x", At: time.Now()})
+		return err
+	})
+	if !errors.Is(err, ErrNoProject) {
+		t.Errorf("error %v, want ErrNoProject", err)
+	}
+	err = store.Update(t.Context(), h.db, func(tx *store.Txn) error { _, err := h.chats.SetProject(tx, "7", "nowhere"); return err })
+	if !errors.Is(err, ErrNoProject) {
+		t.Errorf("a project that nobody has: %v", err)
+	}
+}
+
+// TestNewSessionEndsItsGrants: what was granted for a session is gone with it.
+func TestNewSessionEndsItsGrants(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop")
+	h.prompt("7", "u:1", "write a.txt one\nwrite a.txt two")
+	id := h.shown.asked(t, 1)
+	if o := h.tap("7", id, runner.ActionAllowSession); !o.Won {
+		t.Fatalf("tap: %+v", o)
+	}
+	if r := h.shown.ended(t, "t.u:1"); r.Outcome != runner.Completed {
+		t.Fatalf("the second write was not granted: %+v", r)
+	}
+	h.update(func(tx *store.Txn) error { return h.chats.New(tx, "7") })
+	h.prompt("7", "u:2", "write a.txt three")
+	h.shown.asked(t, 2)
+	h.update(func(tx *store.Txn) error { _, err := h.chats.Stop(tx, "7", time.Time{}, false); return err })
+	h.shown.ended(t, "t.u:2")
+}
+
+// TestFollowerHandlesEachEntryOnce lets two followers race for one log, each of which loses every other commit.
+func TestFollowerHandlesEachEntryOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop")
+	counter := projection(func(tx *store.Txn, e Entry) error {
+		key := "g:seen:" + e.Event.Text
+		n, _, err := store.Get[int](tx, key)
+		if err != nil {
+			return err
+		}
+		return store.Put(tx, key, n+1)
+	})
+	h.stop[0]() // the house's own follower
+	for range 2 {
+		f := NewFollower(FollowerConfig{DB: h.db, Chats: h.chats, Approvals: h.gateway, Projection: counter, Reread: beat, Logger: silent()})
+		h.start(f.Run)
+	}
+	log := NewLog(h.db, "laptop")
+	const n = 120
+	for i := range n {
+		err := log.Append(t.Context(), Entry{Chat: "7", Event: runner.Event{Kind: runner.Notice, Text: string(rune('A'+i%26)) + string(rune('a'+i/26))}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "all entries", func() bool {
+		_, docs, err := h.db.Read(t.Context(), cursorKey("laptop"), headKey("laptop"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cur, err1 := decode[cursor](docs[0].Value)
+		end, err2 := decode[head](docs[1].Value)
+		return err1 == nil && err2 == nil && cur.Seq == end.Seq
+	})
+	for i := range n {
+		_, docs, err := h.db.Read(t.Context(), "g:seen:"+string(rune('A'+i%26))+string(rune('a'+i/26)))
+		if err != nil || string(docs[0].Value) != "1" {
+			t.Fatalf("entry %d was handled %s times, %v", i, docs[0].Value, err)
+		}
+	}
+}
+
+type projection func(*store.Txn, Entry) error
+
+func (p projection) Project(t *store.Txn, e Entry) error { return p(t, e) }
+func (projection) Live(Live)                             {}
+
+// TestAskOfATurnThatWasStopped: the stop withdraws the open question, and a tap that comes later is told so.
+func TestAskOfATurnThatWasStopped(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop")
+	h.prompt("7", "u:1", "write a.txt x")
+	id := h.shown.asked(t, 1)
+	h.update(func(tx *store.Txn) error { _, err := h.chats.Stop(tx, "7", time.Time{}, false); return err })
+	if r := h.shown.ended(t, "t.u:1"); r.Outcome != runner.Interrupted {
+		t.Errorf("result %+v", r)
+	}
+	if o := h.tap("7", id, runner.ActionAllow); o.Won || o.Refused != approvals.RefusedWithdrawn {
+		t.Errorf("a tap after the stop: %+v", o)
+	}
+}
