@@ -294,3 +294,30 @@ func TestAskOfATurnThatWasStopped(t *testing.T) {
 		t.Errorf("a tap after the stop: %+v", o)
 	}
 }
+
+// TestOwnerMovesPublishOutOfHumanOnly: for one project, by configuration, and nowhere else.
+func TestOwnerMovesPublishOutOfHumanOnly(t *testing.T) {
+	t.Parallel()
+	for _, ordinary := range []bool{false, true} {
+		h := newHouse(t)
+		h.host("laptop", func(c *HostConfig) { c.Projects[0].PublishIsOrdinary = ordinary })
+		h.mode("7", policy.FullAccess)
+		h.prompt("7", "u:1", "run git push\nsay after")
+		if !ordinary {
+			id := h.shown.asked(t, 1)
+			h.tap("7", id, runner.ActionDeny)
+		}
+		h.shown.ended(t, "t.u:1")
+		h.shown.mu.Lock()
+		asked := 0
+		for _, e := range h.shown.entries {
+			if e.Event.Kind == runner.RequestOpened {
+				asked++
+			}
+		}
+		h.shown.mu.Unlock()
+		if want := map[bool]int{false: 1, true: 0}[ordinary]; asked != want {
+			t.Errorf("publish is ordinary %v: asked %d times, want %d", ordinary, asked, want)
+		}
+	}
+}

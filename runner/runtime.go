@@ -69,6 +69,8 @@ type Options struct {
 	Sink   Sink
 	// Policy is asked afresh at each question and each turn; it must not be kept.
 	Policy func() Policy
+	// PublishIsOrdinary is the owner's word that publishing from this workspace is not human-only; see policy.Workspace.
+	PublishIsOrdinary bool
 }
 
 // Policy is what the chat allows at this moment.

@@ -13,7 +13,7 @@ import (
 
 // workspace is what the classification needs to know.
 func (s *session) workspace() policy.Workspace {
-	return policy.Workspace{Root: s.options.Folder, Home: s.runtime.home()}
+	return policy.Workspace{Root: s.options.Folder, Home: s.runtime.home(), PublishIsOrdinary: s.options.PublishIsOrdinary}
 }
 
 // local makes a path that the model wrote one relative to the workspace. Only the form is looked at; os.Root holds the

@@ -196,7 +196,7 @@ func (s *Scripted) home() string {
 
 // workspace is what the classification needs to know. Nothing here runs in a sandbox.
 func (s *Scripted) workspace() policy.Workspace {
-	return policy.Workspace{Root: s.Folder(), Home: s.home()}
+	return policy.Workspace{Root: s.Folder(), Home: s.home(), PublishIsOrdinary: s.session.options.PublishIsOrdinary}
 }
 
 func (s *Scripted) read(path string) (string, error) {
