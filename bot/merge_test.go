@@ -98,3 +98,16 @@ func TestHeldMessageDoesNotHoldOtherChats(t *testing.T) {
 		t.Error("the long message was not held")
 	}
 }
+
+func TestUpdatesOfOneBatchKeepTheirOrderWhateverTheirIds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, off)
+	h := &ledger{}
+	i := r.inbox(h)
+	accept(t, i, rawMessage(9, ada, ada, "first"), rawMessage(10, ada, ada, "second"), rawMessage(1, ada, ada, "third"))
+	r.run(i.Run)
+	until(t, "all three", func() bool { return len(h.in(ada)) == 3 })
+	if got := fmt.Sprint(h.in(ada)); got != "[first second third]" {
+		t.Errorf("order: %s", got)
+	}
+}

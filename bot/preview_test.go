@@ -119,7 +119,7 @@ func TestTapsAreAnsweredWhileTheOutboxWaits(t *testing.T) {
 	r := newRig(t, off)
 	r.meet(ada)
 	acker := NewAcker(AckerConfig{API: r.newAPI(), Logger: r.log})
-	o := r.outbox()
+	o := r.outbox(func(c *OutboxConfig) { c.Grace = time.Millisecond })
 	i := r.inbox(HandlerFunc(func(_ *store.Txn, d *Delivery) error {
 		if q := d.Update().CallbackQuery; q != nil {
 			d.After(func(context.Context) { acker.Answer(q.ID, "noted", true) })
@@ -152,4 +152,22 @@ func TestTapsAreAnsweredWhileTheOutboxWaits(t *testing.T) {
 	until(t, "the late answer", func() bool {
 		return len(r.calls("answerCallbackQuery")) == before+1 && logged(r, "tap not answered") >= 2
 	})
+}
+
+func TestDurableEditWaitsForTheLiveOneOnItsWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, off)
+	r.meet(ada)
+	o := r.outbox()
+	r.put(o, slotted(ada, "s", "…"))
+	r.run(o.Run)
+	until(t, "the message", func() bool { return len(r.chat(ada)) == 1 && r.size(outboxIndex) == 0 })
+	r.fault(object{"method": "editMessageText", "times": 1, "delay_ms": 300}) // carried out only then
+	o.Live("s", edit(ada, "s", "so far"))
+	until(t, "the live edit's call", func() bool { return len(r.calls("editMessageText")) == 1 })
+	r.put(o, edit(ada, "s", "the answer"))
+	until(t, "both edits", func() bool { return r.size(outboxIndex) == 0 && r.chat(ada)[0].Edits == 2 })
+	if got := r.chat(ada)[0].Text; got != "the answer" {
+		t.Errorf("the older text arrived last: %q", got)
+	}
 }
