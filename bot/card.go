@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -225,13 +226,13 @@ func cardBody(m *formatting.Builder, q runner.Question) {
 		m.Pre("bash", formatting.Visible(q.Command)).Text("\n")
 	case runner.KindFileChange:
 		for _, f := range q.Files {
-			m.Text(fileVerb(f.Op)).Code(formatting.Visible(f.Path)).Text(fileSize(f) + "\n")
+			m.Text(fileVerb(f.Op)).Code(oneLine(f.Path)).Text(fileSize(f) + "\n")
 			if f.Diff != "" {
 				m.Pre("diff", formatting.Visible(f.Diff)).Text("\n")
 			}
 		}
 	case runner.KindTool:
-		m.Text("Tool: ").Code(formatting.Visible(q.Tool)).Text("\n")
+		m.Text("Tool: ").Code(oneLine(q.Tool)).Text("\n")
 		if len(q.Arguments) > 0 {
 			m.Pre("json", formatting.Visible(string(q.Arguments))).Text("\n")
 		}
@@ -255,7 +256,7 @@ func cardBody(m *formatting.Builder, q runner.Question) {
 func smallPrint(m *formatting.Builder, r approvals.Record, open bool) {
 	q := r.Question
 	if q.Folder != "" {
-		m.Text("\n" + textFolder).Code(formatting.Visible(q.Folder))
+		m.Text("\n" + textFolder).Code(oneLine(q.Folder))
 	}
 	if can := cardCategories(q.Categories); can != "" && open {
 		m.Text("\n" + textCan + can)
@@ -289,26 +290,26 @@ func smallPrint(m *formatting.Builder, r approvals.Record, open bool) {
 func grantWords(m *formatting.Builder, g approvals.Grant) {
 	switch {
 	case g.Prefix != "":
-		m.Text("commands that begin with ").Code(formatting.Visible(g.Prefix))
+		m.Text("commands that begin with ").Code(oneLine(g.Prefix))
 	case g.Command != "":
-		if c := formatting.Visible(g.Command); len(c) <= 200 {
+		if c := oneLine(g.Command); len(c) <= 200 {
 			m.Text("exactly ").Code(c)
 		} else {
 			m.Text("exactly this command")
 		}
 	case g.Tool != "":
-		m.Text("the tool ").Code(formatting.Visible(g.Tool))
+		m.Text("the tool ").Code(oneLine(g.Tool))
 	case len(g.Paths) > 0:
 		m.Text("changes of ")
 		for i, p := range g.Paths {
 			if i > 0 {
 				m.Text(", ")
 			}
-			m.Code(formatting.Visible(p))
+			m.Code(oneLine(p))
 		}
 	}
 	if g.Folder != "" {
-		m.Text(textIn).Code(formatting.Visible(g.Folder))
+		m.Text(textIn).Code(oneLine(g.Folder))
 	}
 }
 
@@ -340,7 +341,7 @@ func wholeFile(q runner.Question) (name, content string) {
 	case runner.KindFileChange:
 		var s strings.Builder
 		for _, f := range q.Files {
-			s.WriteString(fileVerb(f.Op) + formatting.Visible(f.Path) + fileSize(f) + "\n" + formatting.Visible(f.Diff) + "\n")
+			s.WriteString(fileVerb(f.Op) + oneLine(f.Path) + fileSize(f) + "\n" + formatting.Visible(f.Diff) + "\n")
 		}
 		return "changes.diff.txt", s.String()
 	case runner.KindTool:
@@ -353,6 +354,9 @@ func wholeFile(q runner.Question) (name, content string) {
 	cardBody(&m, q)
 	return "question.txt", m.Message().Text
 }
+
+// oneLine is all of a name, of which a line end is a part: it must not begin a line of the card.
+func oneLine(s string) string { return formatting.Inline(s, math.MaxInt) }
 
 func firstPart(s string, n int) string {
 	r := []rune(s)

@@ -165,7 +165,7 @@ func (b *Bot) status(t *store.Txn, m *formatting.Builder, s author) error {
 	if c.Project == "" {
 		m.Text("none; choose one with /project")
 	} else {
-		m.Bold(c.Project).Text(" (").Code(formatting.Visible(c.Folder)).Text(") on " + c.Host)
+		m.Bold(c.Project).Text(" (").Code(oneLine(c.Folder)).Text(") on " + c.Host)
 		alive, err := b.cfg.Approvals.HostAlive(t.Context(), c.Host)
 		if err != nil {
 			return err
@@ -268,7 +268,7 @@ func (b *Bot) projectCommand(t *store.Txn, s author, args string) error {
 	if c.Project == "" {
 		m.Text(textProjectNone)
 	} else {
-		m.Text(textProjectNow).Bold(c.Project).Text(" ").Code(formatting.Visible(c.Folder))
+		m.Text(textProjectNow).Bold(c.Project).Text(" ").Code(oneLine(c.Folder))
 	}
 	m.Text("\n" + textProjectList)
 	return b.send(t, s.chat, s.message, "", m.Message(), projectRows(all)...)
@@ -295,7 +295,7 @@ func (b *Bot) chooseProject(t *store.Txn, chat ChatRef, replyTo int, name string
 		return err
 	}
 	var m formatting.Builder
-	m.Text(textProjectSet).Bold(c.Project).Text(" (").Code(formatting.Visible(c.Folder)).Text(")." + textFreshSession)
+	m.Text(textProjectSet).Bold(c.Project).Text(" (").Code(oneLine(c.Folder)).Text(")." + textFreshSession)
 	return b.send(t, chat, replyTo, "", m.Message())
 }
 

@@ -3,7 +3,9 @@ package formatting
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // DiffOptions say how a diff is written. The zero value gives three lines of context and no file header.
@@ -25,7 +27,7 @@ func Diff(old, new string, o DiffOptions) string {
 	d.compare(0, len(d.a), 0, len(d.b))
 	var b strings.Builder
 	if o.Old != "" || o.New != "" {
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n", cmp.Or(o.Old, o.New), cmp.Or(o.New, o.Old))
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n", headerName(cmp.Or(o.Old, o.New)), headerName(cmp.Or(o.New, o.Old)))
 	}
 	context := max(cmp.Or(o.Context, 3), 0)
 	for i := 0; i < len(d.changes); {
@@ -37,6 +39,14 @@ func Diff(old, new string, o DiffOptions) string {
 		i = j
 	}
 	return b.String()
+}
+
+// headerName quotes a name, as git does, that would otherwise not stay within its line or end before its end.
+func headerName(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) || strings.HasPrefix(name, `"`) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // diffBudget bounds the steps of one comparison.
@@ -236,6 +246,9 @@ func DiffStat(diff string) []Stat {
 // path is the name in a header line, without git's prefix and a time stamp.
 func path(s string) string {
 	s, _, _ = strings.Cut(s, "\t")
+	if name, err := strconv.Unquote(s); err == nil && strings.HasPrefix(s, `"`) {
+		s = name
+	}
 	if strings.HasPrefix(s, "a/") || strings.HasPrefix(s, "b/") {
 		return s[2:]
 	}

@@ -140,3 +140,16 @@ func TestDiffStat(t *testing.T) {
 		t.Errorf("prose gives %+v", got)
 	}
 }
+
+// TestDiffNamesStayInTheirLine: the name of a file cannot forge lines of a diff.
+func TestDiffNamesStayInTheirLine(t *testing.T) {
+	t.Parallel()
+	const name = "b/x\n+++ b/y\tz"
+	diff := Diff("", "text\n", DiffOptions{Old: "/dev/null", New: name})
+	if want := "--- /dev/null\n+++ \"b/x\\n+++ b/y\\tz\"\n@@ -0,0 +1 @@\n+text\n"; diff != want {
+		t.Errorf("Diff = %q, want %q", diff, want)
+	}
+	if got := DiffStat(diff); len(got) != 1 || got[0].Path != name[2:] {
+		t.Errorf("DiffStat = %+v, want the one file %q", got, name[2:])
+	}
+}
