@@ -106,7 +106,7 @@ func (b *Bot) chooseMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) e
 }
 
 func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
-	if _, err := b.cfg.Chats.SetMode(t, s.chat.Key(), m); err != nil {
+	if err := b.changeMode(t, s, m); err != nil {
 		return err
 	}
 	var text formatting.Builder
@@ -119,6 +119,16 @@ func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
 		text.Text("\n" + textModeWaiting + plural(len(open), "question") + ", see /pending.")
 	}
 	return b.send(t, s.chat, s.message, "", text.Message())
+}
+
+// changeMode changes the mode and leaves a line in the audit log.
+func (b *Bot) changeMode(t *store.Txn, s author, m policy.Mode) error {
+	if _, err := b.cfg.Chats.SetMode(t, s.chat.Key(), m); err != nil {
+		return err
+	}
+	return b.cfg.Approvals.AuditIn(t, approvals.AuditLine{
+		Event: approvals.EventMode, Chat: s.chat.Key(), Mode: m, Source: runner.SourceUser, By: s.ID,
+	})
 }
 
 // confirmFull asks for the second tap. What waits now and would be allowed is listed, and allowed only by the button that
@@ -173,7 +183,7 @@ func listAllowed(m *formatting.Builder, open []approvals.Record, i policy.Intera
 // useFull is the second tap. The approvals were listed on the message that was tapped; each is decided again under the
 // mode that is now in force.
 func (b *Bot) useFull(t *store.Txn, s author, ids []string, token string) (allowed int, err error) {
-	if _, err := b.cfg.Chats.SetMode(t, s.chat.Key(), policy.FullAccess); err != nil {
+	if err := b.changeMode(t, s, policy.FullAccess); err != nil {
 		return 0, err
 	}
 	c, err := b.cfg.Chats.Get(t, s.chat.Key())

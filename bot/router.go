@@ -8,6 +8,7 @@ import (
 	"drawbridge/approvals"
 	"drawbridge/formatting"
 	"drawbridge/internal/store"
+	"drawbridge/runner"
 
 	"github.com/go-telegram/bot/models"
 )
@@ -124,6 +125,10 @@ func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bo
 		}
 		if paired {
 			b.cfg.Logger.Info("the first owner was paired", "person", m.From.ID)
+			err := b.cfg.Approvals.AuditIn(t, approvals.AuditLine{Event: approvals.EventPeople, Source: runner.SourceUser, By: m.From.ID, Count: 1})
+			if err != nil {
+				return s, false, err
+			}
 			return s, false, b.say(t, d.Chat, m.ID, textPaired)
 		}
 	}
