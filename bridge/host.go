@@ -277,11 +277,51 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 		// A gateway has declared this host dead meanwhile and ended the turn; going on would be somebody else's turn too.
 		h.interrupt(id, errDisowned)
 	}
+	h.tighten(ctx)
 	err = h.closeIdle(ctx)
 	for _, o := range orders {
 		h.begin(ctx, running, o)
 	}
 	return err
+}
+
+// tighten tells the agents that hold a policy of their own when their chat's has become stricter. A turn that cannot take
+// it is interrupted: lowering a mode never waits for the end of a turn. A looser policy waits for the next one.
+func (h *Host) tighten(ctx context.Context) {
+	h.mu.Lock()
+	var setters []*hostSession
+	for _, s := range h.sessions {
+		if _, ok := s.session.(runner.PolicySetter); ok && s.turn != nil {
+			setters = append(setters, s)
+		}
+	}
+	h.mu.Unlock()
+	for _, s := range setters {
+		h.mu.Lock()
+		t := s.turn
+		h.mu.Unlock()
+		if t == nil {
+			continue
+		}
+		now, err := h.policy(ctx, t.order)
+		if err != nil {
+			continue // look interrupts what was taken away; a store that is away is asked again
+		}
+		h.mu.Lock()
+		was := t.under
+		t.under = now
+		h.mu.Unlock()
+		if was == (runner.Policy{}) || !was.Mode.Looser(now.Mode) && (was.Interaction == now.Interaction || now.Interaction != policy.Plan) {
+			continue
+		}
+		applied, err := s.session.(runner.PolicySetter).SetPolicy(ctx, now) //nolint:forcetypeassert // looked at above
+		if err != nil {
+			h.cfg.Logger.Warn("an agent could not be told a stricter policy", "chat", s.chat, "err", err)
+		}
+		if !applied {
+			t.cancel(errTightened)
+		}
+	}
 }
 
 func (h *Host) interrupt(turn string, why error) {

@@ -321,3 +321,54 @@ func TestOwnerMovesPublishOutOfHumanOnly(t *testing.T) {
 		}
 	}
 }
+
+// stubborn is a runtime whose sessions hold a policy of their own for the length of a turn.
+type stubborn struct {
+	runner.Runtime
+	applied bool
+	told    chan runner.Policy
+}
+
+type stubbornSession struct {
+	runner.Session
+	r *stubborn
+}
+
+func (r *stubborn) Open(ctx context.Context, o runner.Options) (runner.Session, error) {
+	s, err := r.Runtime.Open(ctx, o)
+	return stubbornSession{s, r}, err
+}
+
+func (s stubbornSession) SetPolicy(_ context.Context, p runner.Policy) (bool, error) {
+	s.r.told <- p
+	return s.r.applied, nil
+}
+
+// TestTurnThatCannotBeTightenedIsInterrupted: lowering takes effect in running turns, if need be by ending them.
+func TestTurnThatCannotBeTightenedIsInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, applied := range []bool{false, true} {
+		h := newHouse(t)
+		r := &stubborn{Runtime: runnertest.New("script", nil), applied: applied, told: make(chan runner.Policy, 8)}
+		h.host("laptop", func(c *HostConfig) { c.Runtimes = []runner.Runtime{r} })
+		h.mode("7", policy.Auto)
+		h.prompt("7", "u:1", "ask ready?|yes")
+		id := h.shown.asked(t, 1)
+		h.mode("7", policy.FullAccess) // looser waits for the next turn
+		h.mode("7", policy.AutoAcceptEdits)
+		if p := <-r.told; p.Mode != policy.AutoAcceptEdits {
+			t.Errorf("told %v", p)
+		}
+		if applied {
+			if o, err := h.gateway.Decide(t.Context(), approvals.Tap{
+				ID: id, Chat: "7", Person: approvals.Person{ID: 1, Role: approvals.Owner}, Answers: map[string][]string{"q": {"yes"}}, Token: "x",
+			}); err != nil || !o.Won {
+				t.Fatalf("answer: %+v %v", o, err)
+			}
+		}
+		want := map[bool]runner.Outcome{false: runner.Interrupted, true: runner.Completed}[applied]
+		if res := h.shown.ended(t, "t.u:1"); res.Outcome != want {
+			t.Errorf("applied %v: result %+v, want %s", applied, res, want)
+		}
+	}
+}

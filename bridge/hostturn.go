@@ -19,6 +19,7 @@ var (
 	errHostStops = errors.New("Drawbridge was stopped") //nolint:staticcheck // a name
 	errHostDied  = errors.New("the host stopped in the middle of it")
 	errDisowned  = errors.New("the host was taken for dead")
+	errTightened = errors.New("the mode became stricter, and this agent takes that only between turns")
 )
 
 // hostTurn is a turn that runs on this host.
@@ -27,6 +28,8 @@ type hostTurn struct {
 	order  Order
 	cancel context.CancelCauseFunc
 	rec    *recorder
+	// under is the policy that the running turn was last told; guarded by Host.mu.
+	under runner.Policy
 }
 
 // run carries the turn out, from the claim to its end in the log. It takes no part in deciding whether it may: an order
@@ -121,6 +124,11 @@ func (t *hostTurn) work(ctx context.Context) (result runner.Result) {
 		return runner.Result{Outcome: runner.Broken, Reason: err.Error()}
 	}
 	defer t.h.release(s)
+	if p, err := t.h.policy(ctx, t.order); err == nil {
+		t.h.mu.Lock()
+		t.under = p
+		t.h.mu.Unlock()
+	}
 	in := runner.Input{Turn: t.order.Turn, Text: t.order.Prompt.Text}
 	if in.Files, err = t.h.attachments(ctx, t.order); err != nil {
 		return runner.Result{Outcome: runner.Broken, Reason: err.Error()}

@@ -99,6 +99,14 @@ type Steerer interface {
 	Steer(ctx context.Context, in Input) (bool, error)
 }
 
+// PolicySetter is a Session whose program holds a policy of its own for the length of a turn, so that it has to be told
+// when the chat's becomes stricter. A Session without it asks the gate before each action, and is strict by that alone.
+type PolicySetter interface {
+	// SetPolicy makes p the policy of the running turn. It reports false when the program cannot be tightened before the
+	// turn ends; the turn is interrupted then, and offered to be continued.
+	SetPolicy(ctx context.Context, p Policy) (bool, error)
+}
+
 // Input is one prompt.
 type Input struct {
 	Turn  string `json:"turn"` // id of the turn
