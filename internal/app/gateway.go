@@ -36,10 +36,15 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 	c := o.Config
 	g := &gateway{o: o, db: db}
 	var err error
-	if g.api, err = bot.NewAPI(bot.APIConfig{Token: c.Telegram.Token.Reveal(), URL: c.Telegram.APIURL}); err != nil {
+	reach := bot.APIConfig{Token: c.Telegram.Token.Reveal(), URL: c.Telegram.APIURL}
+	if g.api, err = bot.NewAPI(reach); err != nil {
 		return nil, fmt.Errorf("app: Telegram: %w", err)
 	}
-	g.acker = bot.NewAcker(bot.AckerConfig{API: g.api, Logger: o.Logger})
+	acks, err := bot.NewAPI(reach) // connections of its own: a tap is never answered behind a message that is being sent
+	if err != nil {
+		return nil, fmt.Errorf("app: Telegram: %w", err)
+	}
+	g.acker = bot.NewAcker(bot.AckerConfig{API: acks, Logger: o.Logger})
 	g.people = bot.NewPeople(bot.PeopleConfig{DB: db, Owners: c.People.Owners, Operators: c.People.Operators, Viewers: c.People.Viewers})
 	g.approvals = approvals.New(approvals.Config{
 		DB: db, Logger: o.Logger, Deadline: c.Timing.ApprovalDeadline, Beat: c.Timing.Beat, DeadAfter: c.Timing.DeadAfter,
