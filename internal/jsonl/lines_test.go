@@ -74,19 +74,6 @@ func TestAFrameErrorShowsOnlyABoundedHead(t *testing.T) {
 	}
 }
 
-func TestAFrameOf40MegabytesPassesWithBoundedCost(t *testing.T) {
-	t.Parallel()
-	huge := `{"output":"` + strings.Repeat("0123456789abcde\\n", 40<<20/17) + `"}`
-	l := jsonl.NewLines(jsonl.LinesConfig{In: io.NopCloser(io.MultiReader(
-		strings.NewReader("{}\n"), strings.NewReader(huge), strings.NewReader("\n{\"last\":true}\n"),
-	))})
-	for _, want := range []string{"{}", huge, `{"last":true}`} {
-		if frame, err := l.Read(); err != nil || string(frame) != want {
-			t.Fatalf("a frame of %d bytes, error %v, want one of %d", len(frame), err, len(want))
-		}
-	}
-}
-
 // endless gives the same byte for ever, but for a line's end at last.
 type endless struct{ left int }
 
