@@ -219,7 +219,7 @@ func (s *Chats) New(t *store.Txn, id string) error {
 }
 
 func (s *Chats) fresh(t *store.Txn, c *Chat) error {
-	c.Session = ""
+	c.Session, c.Resume = "", ""
 	c.CloseSeq++
 	if err := s.dropGrants(t, c.ID, func(g approvals.Grant) bool { return g.Scope != approvals.ScopeSession }); err != nil {
 		return err

@@ -169,6 +169,10 @@ func (f *Follower) step(ctx context.Context, host string) (n int64, err error) {
 
 func (f *Follower) apply(t *store.Txn, host string, e Entry) error {
 	e.Host = host
+	if e.Errand != nil {
+		f.cfg.Chats.returned(t, host, *e.Errand)
+		return f.cfg.Projection.Project(t, e)
+	}
 	switch e.Event.Kind { //nolint:exhaustive // the others change no chat
 	case runner.TurnStarted:
 		if err := f.cfg.Chats.begun(t, e.Chat, e.Turn); err != nil {

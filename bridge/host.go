@@ -55,6 +55,7 @@ type Host struct {
 	mu       sync.Mutex
 	turns    map[string]*hostTurn    // by turn, those that run here
 	sessions map[string]*hostSession // by chat
+	errands  map[string]bool         // that were begun
 }
 
 // NewHost returns a host that does nothing until Run.
@@ -63,7 +64,7 @@ func NewHost(c HostConfig) *Host {
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
 	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
 	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
-	h := &Host{cfg: c, again: make(chan struct{}, 1), turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
+	h := &Host{cfg: c, again: make(chan struct{}, 1), errands: map[string]bool{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
 	c.Log.flush = h.flushTurn
 	return h
 }
@@ -278,7 +279,7 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 		h.interrupt(id, errDisowned)
 	}
 	h.tighten(ctx)
-	err = h.closeIdle(ctx)
+	err = errors.Join(h.runErrands(ctx, running), h.closeIdle(ctx))
 	for _, o := range orders {
 		h.begin(ctx, running, o)
 	}

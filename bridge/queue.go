@@ -109,7 +109,8 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 		Turn: turn, Prompt: p, Host: c.Host, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Writer: writer, Started: now,
 	}
 	o := Order{
-		V: Version, Turn: turn, Chat: c.ID, Project: c.Project, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Prompt: p, Created: now, Writer: writer,
+		V: Version, Turn: turn, Chat: c.ID, Project: c.Project, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Resume: c.Resume,
+		Prompt: p, Created: now, Writer: writer,
 	}
 	if err := store.Put(t, orderKey(c.Host, turn), o); err != nil {
 		return err

@@ -28,6 +28,8 @@ type Chat struct {
 	Mode        policy.Mode        `json:"mode,omitempty"`
 	Interaction policy.Interaction `json:"interaction,omitempty"`
 	Session     string             `json:"session,omitempty"` // ours; the host keeps the runtime's token
+	// Resume is the runtime's token of a session that was adopted, for its first turn here.
+	Resume string `json:"resume,omitempty"`
 	// CloseSeq counts requests to end the agent's process; the host closes it when the number moves on.
 	CloseSeq int `json:"close_seq,omitempty"`
 	// Active is the turn that was handed to the host, or waits for the workspace.
@@ -81,6 +83,7 @@ type Order struct {
 	Folder  string    `json:"folder"`
 	Runtime string    `json:"runtime"`
 	Session string    `json:"session"`
+	Resume  string    `json:"resume,omitempty"` // the runtime's token, if the host has not kept one for the session
 	Prompt  Prompt    `json:"prompt"`
 	Created time.Time `json:"created"`
 	Writer  bool      `json:"writer,omitempty"` // has the workspace to itself
@@ -137,7 +140,9 @@ type Entry struct {
 	Chat    string       `json:"chat"`
 	Turn    string       `json:"turn,omitempty"`
 	Session string       `json:"session,omitempty"`
-	Event   runner.Event `json:"event"`
+	Event   runner.Event `json:"event,omitzero"`
+	// Errand is set, and Event is not, for what a gateway has asked for.
+	Errand *ErrandResult `json:"errand,omitempty"`
 	// Host is whose log this is; it stands in the key and is filled in by who reads.
 	Host string `json:"-"`
 }

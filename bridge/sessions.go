@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,7 @@ func (h *Host) open(ctx context.Context, t *hostTurn) (*hostSession, error) {
 	}
 	s := &hostSession{id: o.Session, chat: o.Chat, runtime: o.Runtime, folder: o.Folder, closeSeq: m.CloseSeq, turn: t, last: t}
 	opts := runner.Options{
-		Folder: o.Folder, Resume: known.Token, PublishIsOrdinary: h.workspace(o).PublishIsOrdinary,
+		Folder: o.Folder, Resume: cmp.Or(known.Token, o.Resume), PublishIsOrdinary: h.workspace(o).PublishIsOrdinary,
 		Sink: func(e runner.Event) { h.sink(s, e) },
 		Gate: runner.GateFunc(func(ctx context.Context, q runner.Question) (runner.Answer, error) {
 			turn, between := h.user(s)
