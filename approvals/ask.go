@@ -17,8 +17,9 @@ type asking struct {
 	categories []policy.Category
 	policy     runner.Policy // as it was read last
 	background bool
-	grant      *Grant // what could be granted
-	files      string // what q.Check said when the question was published
+	grant      *Grant         // what could be granted
+	review     *runner.Review // what the reviewer said who did not allow it
+	files      string         // what q.Check said when the question was published
 	digest     string
 }
 
@@ -54,6 +55,7 @@ func withdrawal() runner.Answer {
 
 // consult asks all that can answer without a person. It reports false if a person has to.
 func (s *Service) consult(ctx context.Context, a *asking) (runner.Answer, bool) {
+	a.review = nil
 	verdict, err := a.verdict(ctx)
 	if err != nil {
 		s.log.WarnContext(ctx, "the policy of a chat could not be read", "chat", a.run.Chat, "err", err)
@@ -80,34 +82,6 @@ func (s *Service) consult(ctx context.Context, a *asking) (runner.Answer, bool) 
 		return s.reviewed(ctx, a)
 	}
 	return runner.Answer{}, false
-}
-
-// reviewed asks the reviewer, and then the policy again, since a review takes long enough for a mode to change.
-func (s *Service) reviewed(ctx context.Context, a *asking) (runner.Answer, bool) {
-	v, err := s.review(ctx, a)
-	if ctx.Err() != nil {
-		return withdrawal(), true
-	}
-	if err != nil {
-		s.log.InfoContext(ctx, "no verdict of a reviewer", "chat", a.run.Chat, "background", a.background, "err", err)
-		if a.background {
-			return refusal(runner.SourceReviewer, "There is no reviewer's verdict, and nobody sits in front of background work."), true
-		}
-		return runner.Answer{}, false
-	}
-	if v.Decision == runner.Denied {
-		return refusal(runner.SourceReviewer, v.Reason), true
-	}
-	verdict, err := a.verdict(ctx)
-	switch {
-	case err != nil:
-		return refusal(runner.SourceShutdown, "The chat's mode could not be read."), true
-	case verdict == policy.Deny:
-		return refusal(runner.SourceRule, "In plan nothing may be changed."), true
-	case verdict == policy.Ask:
-		return runner.Answer{}, false
-	}
-	return runner.Answer{Decision: runner.Allowed, Source: runner.SourceReviewer, Reason: v.Reason}, true
 }
 
 // settle writes the audit line of an answer that no record stands for. An allowance that can't be audited is none.

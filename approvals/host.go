@@ -28,7 +28,7 @@ func (s *Service) Run(ctx context.Context) error {
 	g.Go(func() { s.listen(ctx) })
 	ticker := time.NewTicker(s.c.Beat)
 	defer ticker.Stop()
-	var pruned, beaten time.Time
+	var pruned, beaten, settled time.Time
 	failing := false
 	for {
 		err := s.live(ctx)
@@ -42,6 +42,10 @@ func (s *Service) Run(ctx context.Context) error {
 		if err == nil && time.Since(pruned) >= pruneEvery {
 			pruned = time.Now()
 			err = s.pruneHost(ctx)
+		}
+		if err == nil && time.Since(settled) >= settleEvery {
+			settled = time.Now()
+			err = s.settleDeferred(ctx)
 		}
 		if errors.Is(err, errFenced) {
 			s.fence()
@@ -126,6 +130,9 @@ func (s *Service) recoverAsk(ctx context.Context, id ID) error {
 		if err != nil {
 			s.log.ErrorContext(ctx, "a stored approval is damaged and left out", "approval", id, "err", err)
 		} else if ok && r.ID == id && (r.State == Open || r.State == Closing) {
+			if r.Deferred() {
+				return nil // it outlives whoever asked
+			}
 			return s.moveIn(t, r, Lost, nil)
 		}
 		t.Drop(OpenIndex(s.c.Host), string(id))

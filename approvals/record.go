@@ -59,12 +59,14 @@ type Record struct {
 	Mode        policy.Mode        `json:"mode"`
 	Interaction policy.Interaction `json:"interaction"`
 	// Grant is what the actions with a Grant would give, shown exactly before it is given; nil if nothing can be granted.
-	Grant    *Grant    `json:"grant,omitempty"`
-	Digest   string    `json:"digest"` // of everything that is to be carried out, and of the files it touches
-	Created  time.Time `json:"created"`
-	Deadline time.Time `json:"deadline"`
-	State    State     `json:"state"`
-	Resolved time.Time `json:"resolved,omitzero"`
+	Grant *Grant `json:"grant,omitempty"`
+	// Review is what a reviewer said who was asked first and did not allow it; nil if there was none.
+	Review   *runner.Review `json:"review,omitempty"`
+	Digest   string         `json:"digest"` // of everything that is to be carried out, and of the files it touches
+	Created  time.Time      `json:"created"`
+	Deadline time.Time      `json:"deadline"`
+	State    State          `json:"state"`
+	Resolved time.Time      `json:"resolved,omitzero"`
 	// Decision is set with State Handed: what the host has told the runtime. It is the one under DecisionKey, or a denial
 	// of the host's own where the policy has become stricter meanwhile.
 	Decision *Decision `json:"decision,omitempty"`

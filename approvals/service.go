@@ -36,7 +36,8 @@ type Config struct {
 	DeadAfter    time.Duration // how old a beat is of a host that is dead (6 s)
 	Reread       time.Duration // how often a waiter reads by itself, in case a hint was lost (2 s)
 	SweepEvery   time.Duration // the pace of RunSweep (2 s)
-	ReviewTime   time.Duration // how long a reviewer has (1 minute)
+	ReviewTime   time.Duration // how long a review may take, waiting for its place included (20 s)
+	MaxReviews   int           // reviews of one session that run at the same time (2)
 	MaxPerRun    int           // open approvals of one run (20)
 	MaxPerChat   int           // open approvals of one chat on this host (100)
 
@@ -50,6 +51,12 @@ type Config struct {
 	// Decided runs on the gateway that made the decision by Decide or Sweep. It runs a second time, with d.Gone set, when
 	// it is found that the host died before it took an allowing decision.
 	Decided func(t *store.Txn, r Record, d Decision) error
+	// Reviewed runs on the host at each step of a review, in a commit of its own. An error from it makes a reviewer's yes
+	// count for nothing.
+	Reviewed func(t *store.Txn, run Run, r runner.Review) error
+	// ReviewCost is told once what a review has taken, also one that led to nothing. It is no part of a commit, and it
+	// must not block. It may be nil.
+	ReviewCost func(run Run, u runner.Usage)
 }
 
 // Service asks on a host and decides on a gateway; one process may use it for both. It is safe for concurrent use.
@@ -73,6 +80,8 @@ type Service struct {
 
 	sweeping sync.Mutex
 	swept    map[string]map[ID]*sweptAsk // by host; guarded by sweeping
+
+	reviews places
 }
 
 // New returns a Service. Nothing runs until Run or RunSweep is called.
@@ -83,7 +92,8 @@ func New(c Config) *Service {
 	c.DeadAfter = cmp.Or(c.DeadAfter, 6*time.Second)
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
 	c.SweepEvery = cmp.Or(c.SweepEvery, 2*time.Second)
-	c.ReviewTime = cmp.Or(c.ReviewTime, time.Minute)
+	c.ReviewTime = cmp.Or(c.ReviewTime, reviewTime)
+	c.MaxReviews = cmp.Or(c.MaxReviews, 2)
 	c.MaxPerRun = cmp.Or(c.MaxPerRun, 20)
 	c.MaxPerChat = cmp.Or(c.MaxPerChat, 100)
 	if c.Logger == nil {
@@ -95,7 +105,7 @@ func New(c Config) *Service {
 		fenced: fenced, fence: sync.OnceFunc(func() { close(fenced) }),
 		c: c, db: watched{DB: c.DB, witness: w}, log: c.Logger, witness: w,
 		waiters: map[ID]chan struct{}{}, perRun: map[string]int{}, perChat: map[string]int{}, left: map[ID]State{},
-		swept: map[string]map[ID]*sweptAsk{},
+		swept: map[string]map[ID]*sweptAsk{}, reviews: places{limit: c.MaxReviews, all: map[string]*place{}},
 	}
 }
 
@@ -108,6 +118,7 @@ type Run struct {
 	Turn     string
 	Runtime  string
 	Prompted string // who wrote the prompt: a Telegram user id, or a task's id
+	Request  string // the prompt's text; only a reviewer sees it
 	// Background says that nobody sits in front of it.
 	Background bool
 	Workspace  policy.Workspace
@@ -203,6 +214,8 @@ const (
 // present judges a host by its beat. A host without a beat is judged as one that is silent.
 func (s *Service) present(b Beat, now time.Time, incarnation string) presence {
 	switch {
+	case incarnation == "": // deferred: nobody waits, so nobody can be gone
+		return alive
 	case b.Incarnation != "" && b.Incarnation != incarnation:
 		return another
 	case now.Sub(b.At) >= s.c.DeadAfter && s.witness.trusted():

@@ -40,6 +40,9 @@ func Standing(r Record, d *Decision) Stand {
 		return Stand{StandsChanged, d}
 	case Open, Closing, Withdrawn, Expired, Lost:
 	}
+	if r.Deferred() && r.State == Open && d != nil && d.Decision == runner.Allowed {
+		return Stand{StandsAllowed, d} // nobody has to take it
+	}
 	living := r.State == Open || r.State == Closing
 	switch {
 	case d != nil && d.Source == runner.SourceShutdown:

@@ -48,7 +48,7 @@ func (s *Service) publish(ctx context.Context, a *asking) (Record, chan struct{}
 		V: Version, ID: NewID(s.c.Host), Incarnation: s.c.Incarnation, Chat: a.run.Chat, Project: a.run.Project,
 		Session: a.run.Session, Run: a.run.ID, Turn: a.run.Turn, Runtime: a.run.Runtime, Prompted: a.run.Prompted,
 		Background: a.background, Question: a.q, Mode: a.policy.Mode, Interaction: a.policy.Interaction,
-		Grant: a.grant, Digest: a.digest, State: Open,
+		Grant: a.grant, Review: a.review, Digest: a.digest, State: Open,
 	}
 	if err := s.recover(ctx); err != nil {
 		return r, nil, err

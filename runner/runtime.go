@@ -136,6 +136,9 @@ type Result struct {
 	Reason  string  `json:"reason,omitempty"` // for people: why it failed or was interrupted
 	Usage   Usage   `json:"usage"`
 	Next    *Input  `json:"next,omitempty"` // a follow-up turn that the runtime asks for
+	// Plan is the plan, in Markdown, with which a turn in plan has ended. A person decides what becomes of it, in their own
+	// time; nothing waits for that.
+	Plan string `json:"plan,omitempty"`
 }
 
 // Usage counts tokens. Zero means not known.
@@ -267,11 +270,29 @@ type Background struct {
 	Started time.Time `json:"started"`
 }
 
+// The states of a Review. ReviewUnavailable and ReviewTimeout say that there is no verdict.
+const (
+	ReviewRequested   = "requested"
+	ReviewApproved    = "approved"
+	ReviewDenied      = "denied"
+	ReviewUnavailable = "unavailable"
+	ReviewTimeout     = "timeout"
+)
+
+// ReviewerOurs is the Source of a Review that is not a runtime's own.
+const ReviewerOurs = "ours"
+
 // Review is a step of a reviewer.
 type Review struct {
 	State  string `json:"state"`  // requested, approved, denied, unavailable, timeout
 	Source string `json:"source"` // ours, or the runtime's name
 	Item   string `json:"item,omitempty"`
+	// Title is what it is about, in one line, as the agent names it.
+	Title string `json:"title,omitempty"`
+	// Reason is the reviewer's, or why it gave no verdict; for people.
+	Reason string `json:"reason,omitempty"`
+	// Asked says that a person is asked instead. Without it, what was not approved is refused.
+	Asked bool `json:"asked,omitempty"`
 }
 
 // Request tells of an approval in the timeline: opened with its question, resolved with its answer.
