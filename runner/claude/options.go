@@ -1,0 +1,124 @@
+package claude
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"drawbridge/internal/process"
+)
+
+// hookWait is how long a call may wait for the gate, in seconds: a week, since the gate has deadlines of its own. More
+// than 2^31 ms would overflow the program's timers.
+const hookWait = 7 * 24 * 60 * 60
+
+// gateHook is the name under which the program calls our hook.
+const gateHook = "drawbridge-gate"
+
+// withheld are tools that the program is not given: they change its mode, make work trees, or begin turns at times of
+// their own choosing. A task of Drawbridge does what the last are for, in sight of the chat.
+func withheld() []string {
+	return []string{
+		"EnterPlanMode", "EnterWorktree", "ExitWorktree", "CronCreate", "CronDelete", "CronList", "ScheduleWakeup", "RemoteTrigger", "Workflow",
+	}
+}
+
+// launch is what a process of the program is started with.
+type launch struct {
+	mode   string // modeDefault or modePlan
+	id     string // of the session
+	resume bool   // the session exists
+}
+
+// arguments is the command line without the program.
+func (r *Runtime) arguments(l launch) ([]string, error) {
+	args := []string{
+		"--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
+		// The question that is left when the hook says nothing comes to us.
+		"--permission-prompt-tool", "stdio",
+		// Always given: without it, the mode comes from settings.
+		"--permission-mode", l.mode,
+		// No settings of the user's, the project's or the local ones; no MCP servers but ours.
+		"--setting-sources", "", "--strict-mcp-config",
+		// Otherwise commands in plan mode go to the program's reviewer and are refused where there is none.
+		"--settings", `{"useAutoModeDuringPlan":false}`,
+		"--disallowedTools", strings.Join(withheld(), ","),
+	}
+	if len(r.config.MCP) > 0 {
+		b, err := json.Marshal(map[string]any{"mcpServers": r.config.MCP})
+		if err != nil {
+			return nil, fmt.Errorf("claude: MCP servers: %w", err)
+		}
+		args = append(args, "--mcp-config", string(b))
+	}
+	if r.config.Model != "" {
+		args = append(args, "--model", r.config.Model)
+	}
+	if l.resume {
+		args = append(args, "--resume", l.id)
+	} else {
+		args = append(args, "--session-id", l.id)
+	}
+	return args, nil
+}
+
+// environment is the program's whole environment.
+func (r *Runtime) environment() []string {
+	set := map[string]string{
+		"CLAUDE_CONFIG_DIR": r.configuration(),
+		"TMPDIR":            r.temporary(),
+		// Tells when the program is idle, which nothing else tells reliably.
+		"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
+		// Nothing is sent anywhere but to the model, and nothing changes the program while it runs.
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+		"DISABLE_AUTOUPDATER":                      "1",
+		"DISABLE_TELEMETRY":                        "1",
+		"DISABLE_ERROR_REPORTING":                  "1",
+		// What one chat's agent notes down must not reach another's.
+		"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
+	}
+	maps.Copy(set, r.config.Set)
+	if r.config.Key != "" {
+		set["ANTHROPIC_API_KEY"] = string(r.config.Key)
+	}
+	if r.config.BaseURL != "" {
+		set["ANTHROPIC_BASE_URL"] = r.config.BaseURL
+	}
+	return process.Environment(process.Spec{Home: r.home(), Lookup: os.LookupEnv, Set: set})
+}
+
+// initialize is the first request of a process: it puts our hook before every tool call.
+type initialize struct {
+	Hooks map[string][]hookMatcher `json:"hooks"`
+	// Append is added to the system prompt.
+	Append string `json:"appendSystemPrompt,omitempty"`
+}
+
+// hookMatcher without a matcher is for every tool.
+type hookMatcher struct {
+	Callbacks []string `json:"hookCallbackIds"`
+	Timeout   int      `json:"timeout"`
+	// OnFailure has to be "block": unless it is, a hook that fails lets the call run.
+	OnFailure string `json:"onFailure"`
+}
+
+func greeting(appended string) initialize {
+	return initialize{
+		Hooks:  map[string][]hookMatcher{"PreToolUse": {{Callbacks: []string{gateHook}, Timeout: hookWait, OnFailure: "block"}}},
+		Append: appended,
+	}
+}
+
+// names are the environment's names, for what is recorded of it.
+func names(env []string) []string {
+	var list []string
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}

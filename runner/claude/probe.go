@@ -1,0 +1,136 @@
+package claude
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/internal/process"
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// probeTimeout bounds Probe: people wait for it. The program's answers take a second on an idle machine.
+const probeTimeout = 8 * time.Second
+
+// Probe asks the program for its version and its login, and starts it once to see that it lets the hook decide. Nothing
+// of it reaches the network.
+func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	c := runner.Capability{State: runner.Failed}
+	v, problem := r.version(limited)
+	if problem == "" {
+		c.Version = v.String()
+		problem = r.login(limited)
+	}
+	var ready initialized
+	if problem == "" {
+		ready, problem = r.look(limited)
+	}
+	if ctx.Err() != nil {
+		return runner.Capability{}, fmt.Errorf("claude: probe: %w", context.Cause(ctx))
+	}
+	if c.Problem = problem; problem != "" {
+		return c, nil
+	}
+	c.State, c.Plan, c.Questions, c.Steer = runner.Ready, true, true, true
+	c.Why = map[string]string{"rewind": "Taking back a part of the conversation is not supported for this runtime."}
+	c.Modes = map[policy.Mode]policy.Mode{}
+	for _, m := range policy.Modes() {
+		c.Modes[m] = m
+	}
+	if r.config.Reviewer {
+		why := r.reviewable()
+		if why == "" && !ready.reviews(r.config.Model) {
+			why = "the model does not support it"
+		}
+		if why != "" {
+			c.Why[string(policy.Auto)] = "Claude's own reviewer is not used: " + why + ". What it would decide is asked instead."
+		}
+	}
+	return c, nil
+}
+
+// version is what the program says of itself.
+func (r *Runtime) version(ctx context.Context) (version, string) {
+	out, code, err := r.run(ctx, "--version")
+	if err != nil {
+		return version{}, sentence(explainStart(r.config.Program, err))
+	}
+	v, err := parseVersion(out)
+	switch {
+	case ctx.Err() != nil:
+		return version{}, "Claude Code does not answer."
+	case err != nil || code != 0:
+		return version{}, "Claude Code does not say its version, so it is not used. Install it again: npm install -g @anthropic-ai/claude-code"
+	case v.before(oldest()):
+		return version{}, tooOld(v)
+	}
+	return v, ""
+}
+
+// login says what is wrong with the login, as far as the program knows without asking the endpoint.
+func (r *Runtime) login(ctx context.Context) string {
+	out, _, err := r.run(ctx, "auth", "status")
+	var status struct {
+		LoggedIn *bool `json:"loggedIn"`
+	}
+	switch {
+	case err != nil:
+		return sentence(explainStart(r.config.Program, err))
+	case ctx.Err() != nil:
+		return "Claude Code does not answer."
+	case json.Unmarshal([]byte(out), &status) != nil || status.LoggedIn == nil:
+		return "" // it does not say; the first turn will
+	case !*status.LoggedIn:
+		return notLoggedIn
+	}
+	return ""
+}
+
+// look starts a session and ends it without a turn.
+func (r *Runtime) look(ctx context.Context) (initialized, string) {
+	if err := r.prepare(); err != nil {
+		return initialized{}, sentence(err)
+	}
+	s := &session{runtime: r, options: runner.Options{Folder: r.home()}, logger: r.config.Logger, token: newID(), attached: map[string]bool{}}
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	c, err := s.connect(ctx)
+	if err != nil {
+		s.end()
+		return initialized{}, sentence(err)
+	}
+	defer func() { _ = s.Close() }() // nothing can be wrong that was not seen
+	return c.ready, ""
+}
+
+// run runs the program to its end, for what it says.
+func (r *Runtime) run(ctx context.Context, args ...string) (out string, code int, err error) {
+	if err := r.prepare(); err != nil {
+		return "", 0, err
+	}
+	captured := process.NewCapture(64 << 10)
+	exit, err := process.Run(ctx, process.Command{
+		Args: append([]string{r.config.Program}, args...), Dir: r.home(), Env: r.environment(), Output: captured,
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	return captured.String(), exit.Code, nil
+}
+
+// sentence is an error for people.
+func sentence(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "Claude Code does not answer."
+	}
+	s := strings.TrimPrefix(err.Error(), "claude: ")
+	if s == "" {
+		return "Claude Code cannot be used."
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
