@@ -12,6 +12,8 @@ type Hands struct {
 	Run   func(command string) Call
 	Write func(path, text string) Call
 	Read  func(path string) Call
+	// Ask asks a person; nil where the agent has no tool for it.
+	Ask func(question string, options []string) Call
 	// Refused is the beginning of a tool's result that says that it was not allowed.
 	Refused string
 }
@@ -22,8 +24,12 @@ type Hands struct {
 //	long N              says N characters
 //	run COMMAND         calls the tool that runs it
 //	together A || B     calls it for each of them in one answer
+//	sandboxed COMMAND   calls the tool that runs it in the agent's sandbox
+//	background COMMAND  calls the tool that starts it and does not wait
+//	tool NAME PATH      calls the tool of the MCP server
 //	write PATH TEXT     calls the tool that writes TEXT and a newline to the file
 //	read PATH           calls the tool that reads it, and says the result
+//	ask QUESTION|A|B    calls the tool that asks a person, and says the result
 //	turns               says how many prompts the conversation has
 //	nonsense            calls a tool that is not there, as often as it is let
 //
@@ -71,8 +77,13 @@ func (f *follower) reply() Reply {
 			f.say = append(f.say, strings.Repeat("All work and no play. ", n/22+1)[:max(0, n)])
 		case "turns":
 			f.say = append(f.say, fmt.Sprintf("This is turn %d.", f.turns))
-		case "run":
-			calls = []Call{f.hands.Run(rest)}
+		case "run", "sandboxed", "background", "tool":
+			call, ok := f.hands.call(word, rest)
+			if !ok {
+				f.say = append(f.say, "I have no hand for this: "+line)
+				continue
+			}
+			calls = []Call{call}
 		case "together":
 			for c := range strings.SplitSeq(rest, "||") {
 				calls = append(calls, f.hands.Run(strings.TrimSpace(c)))
@@ -82,6 +93,13 @@ func (f *follower) reply() Reply {
 			calls = []Call{f.hands.Write(path, text+"\n")}
 		case "read":
 			calls = []Call{f.hands.Read(rest)}
+		case "ask":
+			parts := strings.Split(rest, "|")
+			if f.hands.Ask == nil {
+				f.say = append(f.say, line)
+				continue
+			}
+			calls = []Call{f.hands.Ask(parts[0], parts[1:])}
 		case "nonsense":
 			return Reply{Calls: []Call{{Name: "no such tool", Arguments: `{"broken`}}}
 		default:
@@ -100,12 +118,28 @@ func (f *follower) reply() Reply {
 	return Reply{Text: strings.Join(f.say, "\n")}
 }
 
+// call is the call for a word whose hand may be missing.
+func (h Hands) call(word, rest string) (Call, bool) {
+	name, path, _ := strings.Cut(rest, " ")
+	switch {
+	case word == "run":
+		return h.Run(rest), true
+	case word == "sandboxed" && h.Sandboxed != nil:
+		return h.Sandboxed(rest), true
+	case word == "background" && h.Background != nil:
+		return h.Background(rest), true
+	case word == "tool" && h.Tool != nil:
+		return h.Tool(name, path), true
+	}
+	return Call{}, false
+}
+
 // heard takes the next result. What was said before the call was said with it.
 func (f *follower) heard(word string) {
 	result := f.results[0]
 	f.results = f.results[1:]
 	f.say = nil
-	if word == "read" || strings.HasPrefix(result, f.hands.Refused) {
+	if word == "read" || word == "ask" || strings.HasPrefix(result, f.hands.Refused) {
 		f.say = append(f.say, result)
 	}
 }

@@ -1,0 +1,222 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"drawbridge/runner"
+)
+
+// hear takes a notification about one of the session's threads. It reports whether it knows the method. It must not call
+// codex, whose answers wait behind it.
+func (s *session) hear(method string, r route, params json.RawMessage) (known bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch method {
+	case "turn/started":
+		return true, with(params, s.turnStarted)
+	case "turn/completed":
+		return true, with(params, s.turnCompleted)
+	case "item/started":
+		return true, with(params, s.itemStarted)
+	case "item/completed":
+		return true, with(params, s.itemCompleted)
+	case "item/agentMessage/delta", "item/plan/delta", "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
+		return true, with(params, s.delta)
+	case "item/reasoning/summaryPartAdded":
+		return true, with(params, s.summaryPart)
+	case "thread/settings/updated":
+		if r.ThreadID != s.thread {
+			return true, nil // a sub-agent has its parent's
+		}
+		return true, with(params, s.settings)
+	case "thread/tokenUsage/updated":
+		return true, with(params, s.used)
+	case "turn/plan/updated":
+		return true, with(params, s.plan)
+	case "error":
+		return true, with(params, func(f errorFrame) { s.troubled(r, f) })
+	case "item/autoApprovalReview/started", "item/autoApprovalReview/completed":
+		return true, with(params, s.review)
+	case "warning", "guardianWarning":
+		return true, with(params, func(f struct {
+			Message string `json:"message"`
+		},
+		) {
+			s.runtime.config.Logger.Debug("codex warns", "message", f.Message)
+			if method == "guardianWarning" {
+				s.queue.emit(runner.Event{Kind: runner.Notice, Turn: s.owner(r.TurnID), Text: f.Message})
+			}
+		})
+	case "model/rerouted":
+		s.queue.emit(runner.Event{Kind: runner.Notice, Turn: s.owner(r.TurnID), Text: "Codex was given another model than the chosen one."})
+		return true, nil
+	case "thread/started", "thread/status/changed", "thread/compacted", "deprecationNotice", "thread/closed", "thread/name/updated":
+		return true, nil
+	}
+	return false, nil
+}
+
+// with decodes a frame for whoever takes it.
+func with[F any](params json.RawMessage, take func(F)) error {
+	var f F
+	if err := json.Unmarshal(params, &f); err != nil {
+		return err
+	}
+	take(f)
+	return nil
+}
+
+// owner is our turn that a turn of codex belongs to; empty if none of ours.
+func (s *session) owner(codexTurn string) string { return s.turns[codexTurn] }
+
+func (s *session) turnStarted(f turnFrame) {
+	if f.ThreadID != s.thread {
+		a := s.agent(f.ThreadID, "")
+		a.turn, a.owner = f.Turn.ID, s.owner(f.Turn.RootTurnID)
+		s.turns[f.Turn.ID] = a.owner
+		return
+	}
+	if s.owner(f.Turn.ID) != "" {
+		return
+	}
+	if s.turn != nil && s.turn.id == "" {
+		s.started(s.turn, f.Turn.ID)
+		return
+	}
+	// A turn that nobody asked for would run under the policy of the last one.
+	s.runtime.config.Logger.Warn("codex began a turn by itself, which is stopped", "thread", s.thread)
+	srv, stray := s.server, threadTurn{s.thread, f.Turn.ID}
+	s.asks.Go(func() {
+		ctx, cancel := context.WithTimeout(s.context, s.runtime.config.Pace.Stop)
+		defer cancel()
+		s.expect(srv, srv.call(ctx, "turn/interrupt", stray, nil), "turn/interrupt")
+	})
+}
+
+func (s *session) turnCompleted(f turnFrame) {
+	if f.ThreadID != s.thread {
+		s.endAgent(f.ThreadID)
+		return
+	}
+	t := s.turn
+	if t == nil || t.id != f.Turn.ID {
+		return
+	}
+	if f.Turn.Status == "completed" {
+		// What still runs goes on in the background, until it ends, /stop or the session does.
+		for _, i := range s.items {
+			if i.turn == t.input.Turn && i.event.Kind == runner.ItemCommand && !i.background {
+				i.background = true
+				s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: i.turn, Background: &runner.Background{
+					ID: i.event.ID, Title: i.event.Command, Started: i.started,
+				}})
+			}
+		}
+	}
+	select {
+	case t.ended <- f:
+	default:
+	}
+}
+
+// agent is the sub-agent of a thread, announced the first time.
+func (s *session) agent(thread, title string) *agent {
+	if a := s.agents[thread]; a != nil {
+		return a
+	}
+	if title == "" {
+		title = "Sub-agent"
+	}
+	a := &agent{title: title, started: time.Now()}
+	if s.turn != nil {
+		a.owner = s.turn.input.Turn
+	}
+	s.agents[thread] = a
+	s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: a.owner, Background: &runner.Background{
+		ID: thread, Title: a.title, Started: a.started,
+	}})
+	return a
+}
+
+// endAgent tells the end of a sub-agent's work. It may be given more.
+func (s *session) endAgent(thread string) {
+	a := s.agents[thread]
+	if a == nil {
+		return
+	}
+	delete(s.agents, thread)
+	s.closeItems(func(i *item) bool { return i.thread == thread && !i.background }, runner.ItemFailed)
+	s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: a.owner, Background: &runner.Background{
+		ID: thread, Title: a.title, Started: a.started, Ended: true,
+	}})
+}
+
+// settings takes an echo. One that is looser than what the running turn is held to ends the turn.
+func (s *session) settings(f settingsUpdated) {
+	s.echo = f.echo()
+	if m := f.ThreadSettings.Model; m != "" {
+		s.model = m
+	}
+	close(s.echoed)
+	s.echoed = make(chan struct{})
+	if t := s.turn; t != nil && t.id != "" && t.held.compare(s.echo, s.options.Folder) == looser {
+		s.runtime.config.Logger.Warn("codex loosened a running turn, which is stopped", "echo", s.echo.describe())
+		t.loose = s.echo.describe()
+		t.abort()
+	}
+}
+
+func (s *session) used(f tokenUsage) {
+	u, t := f.TokenUsage, s.turn
+	if t == nil || f.ThreadID != s.thread && s.owner(f.TurnID) != t.input.Turn {
+		return
+	}
+	t.usage.Input += u.Last.Input
+	t.usage.Cached += u.Last.Cached
+	t.usage.Output += u.Last.Output
+	if f.ThreadID == s.thread {
+		t.usage.Context, t.usage.Window = u.Last.Total, u.Window
+	}
+	now := t.usage
+	s.queue.emit(runner.Event{Kind: runner.UsageUpdated, Turn: t.input.Turn, Usage: &now})
+}
+
+func (s *session) plan(f planUpdated) {
+	if f.ThreadID != s.thread {
+		return
+	}
+	steps := make([]runner.Step, 0, len(f.Plan))
+	for _, p := range f.Plan {
+		steps = append(steps, runner.Step{Text: p.Step, Done: p.Status == "completed", Now: p.Status == "inProgress"})
+	}
+	s.queue.emit(runner.Event{Kind: runner.PlanUpdated, Turn: s.owner(f.TurnID), Plan: steps})
+}
+
+// troubled tells an error that codex tries to get over; the last one becomes the turn's result.
+func (s *session) troubled(r route, f errorFrame) {
+	t := s.turn
+	if t == nil || s.owner(r.TurnID) != t.input.Turn {
+		return
+	}
+	if r.ThreadID == s.thread {
+		t.last = &f.Error
+	}
+	if f.WillRetry {
+		s.queue.emit(runner.Event{Kind: runner.Notice, Turn: t.input.Turn, Text: f.Error.words()})
+	}
+}
+
+// review tells a step of codex's own reviewer, which works only where an owner chose it.
+func (s *session) review(f reviewFrame) {
+	state := map[string]string{
+		"": "requested", "inProgress": "requested", "approved": "approved", "denied": "denied", "timedOut": "timeout", "aborted": "unavailable",
+	}[f.Review.Status]
+	if state == "" {
+		state = "unavailable"
+	}
+	s.queue.emit(runner.Event{Kind: runner.ReviewChanged, Turn: s.owner(f.TurnID), Review: &runner.Review{
+		State: state, Source: s.runtime.config.Name, Item: f.TargetItemID,
+	}})
+}

@@ -1,0 +1,149 @@
+package codex
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"drawbridge/policy"
+	"drawbridge/runner"
+)
+
+// probeLimit is how long a probe may take as a whole.
+const probeLimit = 15 * time.Second
+
+// Probe looks whether codex is there, new enough, logged in and able to confine commands. See runner.Runtime.
+func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
+	limited, cancel := context.WithTimeout(ctx, probeLimit)
+	defer cancel()
+	c, err := r.look(limited)
+	if err == nil {
+		return c, nil
+	}
+	if ctx.Err() != nil {
+		return runner.Capability{}, fmt.Errorf("codex: probe: %w", context.Cause(ctx))
+	}
+	c.State, c.Problem = runner.Failed, problem(err)
+	return c, nil
+}
+
+// What a probe can find.
+var (
+	errNoLogin = errors.New("codex is not logged in")
+)
+
+// problem says what is wrong and what to do about it.
+func problem(err error) string {
+	old, isOld := errors.AsType[*tooOldError](err)
+	switch {
+	case errors.Is(err, ErrNotInstalled):
+		return "Codex is not installed here. Install it with `npm install -g @openai/codex`, or say where it is. (" +
+			strings.TrimPrefix(err.Error(), ErrNotInstalled.Error()+": ") + ")"
+	case isOld:
+		return old.Error() + ". Update it with `npm install -g @openai/codex@latest`."
+	case errors.Is(err, errVersion):
+		return "Codex does not say its version in a way that can be read, so it is not used. Install it again with `npm install -g @openai/codex`."
+	case errors.Is(err, errNoLogin):
+		return "Codex is not logged in. Run `codex login` on the host."
+	case errors.Is(err, context.DeadlineExceeded):
+		return "Codex did not answer in time."
+	}
+	if e, ok := errors.AsType[*endedError](err); ok {
+		return "Codex does not start. It says: " + e.words
+	}
+	return "Codex could not be tried: " + err.Error()
+}
+
+func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
+	var c runner.Capability
+	p, err := r.find()
+	if err != nil {
+		return c, err
+	}
+	v, err := r.askVersion(ctx, p)
+	if err != nil {
+		return c, err
+	}
+	c.Version = v.String()
+	if v.less(oldest()) {
+		return c, &tooOldError{v}
+	}
+	srv, err := r.acquire(ctx)
+	if err != nil {
+		return c, err
+	}
+	defer r.release(srv)
+	var account accountRead
+	if err := srv.call(ctx, "account/read", struct{}{}, &account); err != nil {
+		return c, err
+	}
+	if account.Account == nil && account.RequiresOpenaiAuth {
+		return c, errNoLogin
+	}
+
+	c.State, c.Plan, c.Questions, c.Steer = runner.Ready, true, true, true
+	c.Modes = map[policy.Mode]policy.Mode{}
+	for _, m := range policy.Modes() {
+		c.Modes[m] = m
+	}
+	c.Why = map[string]string{"rewind": "Codex takes back the conversation only, not the files."}
+	if err := r.trySandbox(ctx, p); err != nil {
+		c.Why["sandbox"] = "Codex's sandbox does not work here, so every command has to be allowed to run without it: " + err.Error()
+	}
+	if _, err := r.outer(ctx); err != nil {
+		c.Why["outer_sandbox"] = "Keys and other secrets are not hidden from what is allowed to leave Codex's sandbox: " + err.Error()
+	}
+	return c, nil
+}
+
+// output runs the program and returns what it says on its standard output.
+func (r *Runtime) output(ctx context.Context, p program, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, p.path, args...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.scratch(), r.environment(), time.Second
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return string(out), fmt.Errorf("%w: %s", err, lastLine(errs.String()))
+	}
+	return string(out), nil
+}
+
+func (r *Runtime) askVersion(ctx context.Context, p program) (version, error) {
+	if err := r.prepare(); err != nil {
+		return version{}, err
+	}
+	out, err := r.output(ctx, p, "--version")
+	if err != nil {
+		return version{}, fmt.Errorf("codex: version: %w", err)
+	}
+	return versionIn(out)
+}
+
+// trySandbox sees whether codex's sandbox lets a command run and keeps it from writing.
+func (r *Runtime) trySandbox(ctx context.Context, p program) error {
+	confined := func(command ...string) error {
+		_, err := r.output(ctx, p, append([]string{
+			"sandbox", "-c", `sandbox_mode="read-only"`, "-c", "approval_policy=" + quote(askEscalations), "--",
+		}, command...)...)
+		return err
+	}
+	if err := confined("/bin/sh", "-c", "exit 0"); err != nil {
+		return err
+	}
+	file := filepath.Join(r.scratch(), "written-in-spite-of-the-sandbox")
+	_ = confined("/bin/sh", "-c", `: > "$1"`, "sh", file) // it has to fail; the file tells
+	if _, err := os.Lstat(file); err == nil {
+		_ = os.Remove(file)
+		return errors.New("it does not keep a command from writing")
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+//go:build runtimes
+
+package codex_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"drawbridge/internal/modeltest"
+	"drawbridge/runner"
+	"drawbridge/runner/codex"
+	"drawbridge/runner/runnertest"
+)
+
+// realProgram is the codex that test/runtimes/install installed.
+func realProgram(t *testing.T) string {
+	t.Helper()
+	bin := os.Getenv("DRAWBRIDGE_TEST_RUNTIMES")
+	if bin == "" {
+		t.Fatal("DRAWBRIDGE_TEST_RUNTIMES does not say where the programs are; run make test-runtimes")
+	}
+	return filepath.Join(bin, "codex")
+}
+
+// realModel is a model of codex's own list, whose tools are what the scripts call.
+const realModel = "gpt-5.5"
+
+func model(t *testing.T, c modeltest.Config) *modeltest.Server {
+	t.Helper()
+	c.Key = "sk-invented"
+	srv, err := modeltest.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return srv
+}
+
+func realConfig(t *testing.T, folder string, srv *modeltest.Server) codex.Config {
+	t.Helper()
+	return codex.Config{
+		Program: realProgram(t), Data: folder, Model: realModel, Logger: logger(t),
+		Provider:    &codex.Provider{Name: "scripted", URL: srv.URL(), Key: "INVENTED_KEY"},
+		Environment: map[string]string{"INVENTED_KEY": "sk-invented"},
+	}
+}
+
+func real(t *testing.T, c codex.Config) *codex.Runtime {
+	t.Helper()
+	r, err := codex.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// escalated is a command that is to run outside of the sandbox, which codex always asks for.
+func escalated(command string) modeltest.Call {
+	return modeltest.CallOf("exec_command", map[string]any{
+		"cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I run this?", "yield_time_ms": 30_000,
+	})
+}
+
+// confined is a command in the sandbox.
+func confined(command string) modeltest.Call {
+	return modeltest.CallOf("exec_command", map[string]any{"cmd": command})
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
+
+func hands(folder func() string) modeltest.Hands {
+	return modeltest.Hands{
+		Run:  escalated,
+		Read: func(path string) modeltest.Call { return confined("cat " + path) },
+		Write: func(path, text string) modeltest.Call {
+			patch := "*** Begin Patch\n*** Add File: " + path + "\n+" + text + "*** End Patch"
+			if _, err := os.Stat(filepath.Join(folder(), path)); err == nil {
+				patch = "*** Begin Patch\n*** Update File: " + path + "\n@@\n-before\n+" + text + "*** End Patch"
+			}
+			return modeltest.Call{Name: "apply_patch", Arguments: patch}
+		},
+		Ask: func(question string, options []string) modeltest.Call {
+			list := []map[string]string{}
+			for _, o := range options {
+				list = append(list, map[string]string{"label": o, "description": o})
+			}
+			return modeltest.CallOf("request_user_input", map[string]any{"questions": []any{map[string]any{
+				"id": "q", "header": "Question", "question": question, "options": list,
+			}}})
+		},
+		Refused: modeltest.RefusedResult,
+	}
+}
+
+func TestRealCodexConforms(t *testing.T) {
+	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
+		New: func(t *testing.T, folder string) runner.Runtime {
+			srv := model(t, modeltest.Config{Script: modeltest.Follow(hands(func() string { return "" })), Piece: 500})
+			return real(t, realConfig(t, folder, srv))
+		},
+	})
+}

@@ -1,0 +1,287 @@
+package codex
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"drawbridge/runner"
+)
+
+// session is a thread of codex, with its sub-agents.
+type session struct {
+	runtime *Runtime
+	options runner.Options
+	queue   *queue
+	context context.Context //nolint:containedctx // the session's own: it ends with Close, and with it all that is asked
+	cancel  context.CancelFunc
+	once    sync.Once
+	over    chan struct{} // closed when Close is done
+	asks    sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	server    *server // of which the session holds a use; may have ended
+	thread    string
+	persisted bool // the thread can be resumed
+	model     string
+	echo      echo
+	echoed    chan struct{} // closed, and made anew, when the echo changes
+	turn      *turn
+	turns     map[string]string // ours by codex's
+	items     map[string]*item  // those that run, by thread and id
+	agents    map[string]*agent // sub-agents, by thread
+}
+
+// agent is a sub-agent.
+type agent struct {
+	title   string
+	turn    string // codex's, while it works
+	owner   string // our turn that it works for
+	started time.Time
+}
+
+// turn is a turn that runs.
+type turn struct {
+	input runner.Input
+	id    string // codex's; empty until it is known
+	held  held
+	// context ends when what was asked in the turn is withdrawn.
+	context  context.Context //nolint:containedctx // as the session's
+	cancel   context.CancelFunc
+	abort    func()         // interrupts the turn
+	ended    chan turnFrame // has room for one
+	finished chan struct{}
+	usage    runner.Usage
+	last     *turnError // the last error that codex told
+	loose    string     // a looser echo that came while it ran
+}
+
+func newSession(r *Runtime, o runner.Options) *session {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &session{
+		runtime: r, options: o, queue: newQueue(o.Sink), context: ctx, cancel: cancel, over: make(chan struct{}),
+		thread: o.Resume, persisted: o.Resume != "", echoed: make(chan struct{}),
+		turns: map[string]string{}, items: map[string]*item{}, agents: map[string]*agent{},
+	}
+}
+
+// attach sees to it that a codex runs which has the thread loaded.
+func (s *session) attach(ctx context.Context) error {
+	s.mu.Lock()
+	old, thread, persisted := s.server, s.thread, s.persisted
+	s.mu.Unlock()
+	if old != nil {
+		if old.alive() {
+			return nil
+		}
+		s.mu.Lock()
+		s.server = nil
+		s.mu.Unlock()
+		s.runtime.release(old)
+	}
+	srv, err := s.runtime.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	p := openParams{
+		Cwd: s.options.Folder, ApprovalPolicy: askEscalations, ApprovalsReviewer: reviewerUser, Sandbox: "read-only",
+		Model: s.runtime.config.Model,
+	}
+	method := "thread/start"
+	if persisted {
+		method, p.ThreadID, p.ExcludeTurns = "thread/resume", thread, true
+	}
+	var got threadOpened
+	if err := srv.call(ctx, method, p, &got); err != nil {
+		s.runtime.release(srv)
+		if persisted && strings.Contains(err.Error(), "no rollout found") {
+			return fmt.Errorf("%w: %w", runner.ErrNoSession, err)
+		}
+		return err
+	}
+	if got.Thread.ID == "" || persisted && got.Thread.ID != thread {
+		s.runtime.release(srv)
+		return errors.New("codex opened another thread than it was asked to")
+	}
+	s.mu.Lock()
+	s.server, s.thread, s.echo, s.model = srv, got.Thread.ID, got.echo(), cmp.Or(got.Model, s.model)
+	s.mu.Unlock()
+	srv.add(got.Thread.ID, s)
+	if persisted {
+		s.queue.emit(runner.Event{Kind: runner.SessionStarted, Text: thread})
+	}
+	return nil
+}
+
+// ResumeToken is the thread's id, once codex keeps the thread: from its first turn on.
+func (s *session) ResumeToken() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.persisted {
+		return ""
+	}
+	return s.thread
+}
+
+// runs reports whether a turn of codex is one of the session's.
+func (s *session) runs(turn string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.turns[turn]
+	return ok
+}
+
+// lost is called when codex has ended by itself, or because it was stopped.
+func (s *session) lost(srv *server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != srv {
+		return
+	}
+	s.closeItems(func(*item) bool { return s.turn == nil }, runner.ItemFailed)
+	for thread := range s.agents {
+		s.endAgent(thread)
+	}
+}
+
+// Close ends the session; see runner.Session.
+func (s *session) Close() error {
+	s.once.Do(s.end)
+	<-s.over
+	return nil
+}
+
+func (s *session) end() {
+	defer close(s.over)
+	s.mu.Lock()
+	s.closed = true
+	running := s.turn
+	s.mu.Unlock()
+	s.cancel() // interrupts the turn
+	if running != nil {
+		<-running.finished
+	}
+	s.mu.Lock()
+	srv, thread := s.server, s.thread
+	s.mu.Unlock()
+	if srv != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), s.runtime.config.Pace.Stop)
+		s.quiet(ctx, srv)
+		_ = srv.call(ctx, "thread/unsubscribe", threadOnly{thread}, nil) // it may have ended
+		cancel()
+		srv.remove(s)
+	}
+	s.asks.Wait()
+	s.mu.Lock()
+	s.closeItems(func(*item) bool { return true }, runner.ItemFailed)
+	for thread := range s.agents {
+		s.endAgent(thread)
+	}
+	s.mu.Unlock()
+	s.queue.end()
+	if srv != nil {
+		s.runtime.release(srv)
+	}
+}
+
+// quiet ends what outlives a turn: sub-agents that work, and commands in the background, theirs too. An interrupted turn
+// leaves both behind.
+func (s *session) quiet(ctx context.Context, srv *server) {
+	s.mu.Lock()
+	threads := []string{s.thread}
+	var running []threadTurn
+	for thread, a := range s.agents {
+		threads = append(threads, thread)
+		if a.turn != "" {
+			running = append(running, threadTurn{thread, a.turn})
+		}
+	}
+	s.mu.Unlock()
+	for _, t := range running {
+		s.expect(srv, srv.call(ctx, "turn/interrupt", t, nil), "turn/interrupt")
+	}
+	for _, thread := range threads {
+		s.expect(srv, srv.call(ctx, "thread/backgroundTerminals/clean", threadOnly{thread}, nil), "thread/backgroundTerminals/clean")
+	}
+}
+
+// expect logs a request that failed although codex runs. What has ended in between is not worth a line.
+func (s *session) expect(srv *server, err error, method string) {
+	if err != nil && srv.alive() && !strings.Contains(err.Error(), "no active turn") {
+		s.runtime.config.Logger.Warn("codex refused a request", "method", method, "err", err)
+	}
+}
+
+// Steer gives input to the running turn; see runner.Steerer. Codex takes it when the agent next comes up for air: a
+// question that is open is answered first.
+func (s *session) Steer(ctx context.Context, in runner.Input) (bool, error) {
+	s.mu.Lock()
+	t, srv, thread := s.turn, s.server, s.thread
+	id := ""
+	if t != nil {
+		id = t.id
+	}
+	s.mu.Unlock()
+	if id == "" || srv == nil {
+		return false, nil
+	}
+	err := srv.call(ctx, "turn/steer", steerParams{ThreadID: thread, ExpectedTurnID: id, Input: inputs(in), ClientMessageID: in.Turn}, nil)
+	if err != nil {
+		if strings.Contains(err.Error(), "no active turn") || strings.Contains(err.Error(), "expected active turn") {
+			return false, nil
+		}
+		return false, fmt.Errorf("codex: steer: %w", err)
+	}
+	return true, nil
+}
+
+// SetPolicy reports whether what runs is held to p from here on. The gate answers by the policy of the moment in any
+// case; the sandbox of a turn that runs can't be changed, so that a turn which may write unasked has to be interrupted
+// before it is held to a policy that does not let it. The next turn is held to the policy of its start anyway.
+func (s *session) SetPolicy(_ context.Context, p runner.Policy) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false, fmt.Errorf("codex: set policy: %w", runner.ErrClosed)
+	}
+	if s.turn != nil {
+		return s.turn.held.binds(p), nil
+	}
+	// Sub-agents and commands that outlive their turn keep its sandbox.
+	for _, a := range s.agents {
+		if a.turn != "" {
+			return false, nil
+		}
+	}
+	return len(s.items) == 0, nil
+}
+
+func inputs(in runner.Input) []input {
+	var list []input
+	if in.Text != "" || len(in.Files) == 0 {
+		list = append(list, input{Type: "text", Text: in.Text})
+	}
+	for _, f := range in.Files {
+		if image(f.Name) || image(f.Path) {
+			list = append(list, input{Type: "localImage", Path: f.Path})
+			continue
+		}
+		list = append(list, input{Type: "text", Text: "Attached file " + f.Name + ": " + f.Path})
+	}
+	return list
+}
+
+func image(name string) bool {
+	name = strings.ToLower(name)
+	for _, ext := range []string{".png", ".jpg", ".jpeg", ".gif", ".webp"} {
+		if strings.HasSuffix(name, ext) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,286 @@
+package codex
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"drawbridge/internal/jsonl"
+	"drawbridge/runner"
+)
+
+// Turn sends one prompt; see runner.Session.
+func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.context, cancel)()
+	t, err := s.begin(in)
+	if err != nil {
+		return runner.Result{}, err
+	}
+	defer s.finish(t)
+	s.mu.Lock()
+	t.abort = cancel
+	s.mu.Unlock()
+
+	if err := s.attach(ctx); err != nil {
+		return s.failed(ctx, "", err)
+	}
+	s.mu.Lock()
+	srv := s.server
+	s.mu.Unlock()
+	asked := runner.Policy{} // the strictest
+	if s.options.Policy != nil {
+		asked = s.options.Policy()
+	}
+	if err := s.hold(ctx, srv, t, asked); err != nil {
+		return s.failed(ctx, "hold: ", err)
+	}
+	if err := s.send(ctx, srv, t); err != nil {
+		return s.failed(ctx, "start the turn: ", err)
+	}
+
+	select {
+	case f := <-t.ended:
+		return s.result(t, f), nil
+	case <-ctx.Done():
+		return s.interrupt(srv, t)
+	case <-srv.over:
+		return s.crashed(srv, t)
+	}
+}
+
+func (s *session) begin(in runner.Input) (*turn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, fmt.Errorf("codex: turn: %w", runner.ErrClosed)
+	case s.turn != nil:
+		return nil, errors.New("codex: turn: another one is running")
+	}
+	t := &turn{input: in, ended: make(chan turnFrame, 1), finished: make(chan struct{})}
+	t.context, t.cancel = context.WithCancel(s.context)
+	s.turn = t
+	return t, nil
+}
+
+// finish closes what the turn leaves open. A command that goes on is told as background work and keeps its item.
+func (s *session) finish(t *turn) {
+	t.cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn = nil
+	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background }, runner.ItemFailed)
+	close(t.finished)
+}
+
+// failed is the end of a turn that codex did not take.
+func (s *session) failed(ctx context.Context, doing string, err error) (runner.Result, error) {
+	if ctx.Err() != nil {
+		return runner.Result{Outcome: runner.Interrupted}, nil
+	}
+	return runner.Result{}, fmt.Errorf("codex: %s%w", doing, err)
+}
+
+// What keeps a turn from being started.
+var (
+	errNoEcho = errors.New("codex does not say what it is held to, so the turn is not started")
+	errLooser = errors.New("codex is not held to the chat's mode, so the turn is not started")
+)
+
+// hold tells codex the policy and waits until it says that it is held to it, or to a stricter one.
+func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.Policy) error {
+	t.held = heldTo(asked)
+	s.mu.Lock()
+	thread, model, now, echoed := s.thread, s.model, s.echo, s.echoed
+	s.mu.Unlock()
+	if t.held.compare(now, s.options.Folder) != same {
+		if err := srv.call(ctx, "thread/settings/update", settingsParams{thread, t.held.params(model)}, nil); err != nil {
+			return err
+		}
+		// An echo comes only when something changes.
+		limit := time.NewTimer(s.runtime.config.Pace.Echo)
+		defer limit.Stop()
+		select {
+		case <-echoed:
+		case <-limit.C:
+			return errNoEcho
+		case <-srv.over:
+			return explained(srv.cause)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s.mu.Lock()
+		now = s.echo
+		s.mu.Unlock()
+	}
+	switch t.held.compare(now, s.options.Folder) {
+	case same:
+		return nil
+	case stricter:
+		s.queue.emit(runner.Event{Kind: runner.PolicyChanged, Turn: t.input.Turn, Policy: &runner.Effective{
+			Asked: asked, Effective: now.effective(asked), Why: "Codex holds this session to something stricter: " + now.describe() + ".",
+		}})
+		return nil
+	case looser:
+	}
+	return fmt.Errorf("%w: it says %s", errLooser, now.describe())
+}
+
+// send starts the turn. It is not given up on when ctx ends: a turn that codex has may then be interrupted.
+func (s *session) send(ctx context.Context, srv *server, t *turn) error {
+	s.mu.Lock()
+	p := turnParams{
+		ThreadID: s.thread, policyParams: t.held.params(s.model), Input: inputs(t.input), ClientMessageID: t.input.Turn,
+		Effort: s.runtime.config.Effort,
+	}
+	s.mu.Unlock()
+	var got turnFrame
+	err := srv.call(context.WithoutCancel(ctx), "turn/start", p, &got)
+	if errors.Is(err, jsonl.ErrNoAnswer) {
+		// It may run all the same, and nothing else is sure to end it.
+		srv.stop()
+	}
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started(t, got.Turn.ID)
+	return nil
+}
+
+// started notes codex's id of a turn, from whichever frame tells it first. The lock is held.
+func (s *session) started(t *turn, id string) {
+	if t.id != "" || id == "" {
+		return
+	}
+	t.id = id
+	s.turns[id] = t.input.Turn
+	if !s.persisted {
+		s.persisted = true
+		s.queue.emit(runner.Event{Kind: runner.SessionStarted, Text: s.thread})
+	}
+}
+
+// interrupt ends a turn. Codex's own interrupt leaves commands and sub-agents running and items open.
+func (s *session) interrupt(srv *server, t *turn) (runner.Result, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.runtime.config.Pace.Stop)
+	defer cancel()
+	s.mu.Lock()
+	thread := s.thread
+	s.mu.Unlock()
+	// First the turn, then its questions: a refusal before that would let the agent go on.
+	s.expect(srv, srv.call(ctx, "turn/interrupt", threadTurn{thread, t.id}, nil), "turn/interrupt")
+	t.cancel()
+	s.quiet(ctx, srv)
+	select {
+	case f := <-t.ended:
+		// What was begun between the interrupt and its effect.
+		s.quiet(ctx, srv)
+		r := s.result(t, f)
+		if r.Outcome != runner.Interrupted || t.loose == "" {
+			r.Outcome, r.Reason = runner.Interrupted, ""
+		}
+		return r, nil
+	case <-srv.over:
+		return runner.Result{Outcome: runner.Interrupted}, nil
+	case <-ctx.Done():
+	}
+	s.runtime.config.Logger.Warn("codex did not stop a turn and was ended", "thread", thread)
+	srv.stop()
+	return runner.Result{Outcome: runner.Interrupted, Reason: "Codex did not stop and was ended."}, nil
+}
+
+// crashed is the end of a turn whose codex ended.
+func (s *session) crashed(srv *server, t *turn) (runner.Result, error) {
+	select {
+	case f := <-t.ended: // the turn was over before
+		return s.result(t, f), nil
+	default:
+	}
+	words := "without a word"
+	if e, ok := errors.AsType[*jsonl.ClosedError](srv.cause); ok && e.Stderr != "" {
+		words = "its last words: " + lastLine(e.Stderr)
+	}
+	return runner.Result{}, fmt.Errorf("codex: it ended in the middle of the turn, %s; the session can go on with the next prompt", words)
+}
+
+func (s *session) result(t *turn, f turnFrame) runner.Result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := runner.Result{Outcome: runner.Completed, Usage: t.usage}
+	switch {
+	case t.loose != "":
+		r.Outcome, r.Reason = runner.Interrupted, "Codex loosened what it is held to ("+t.loose+"), so the turn was stopped."
+	case f.Turn.Status == "completed":
+	case f.Turn.Status == "interrupted":
+		r.Outcome, r.Reason = runner.Interrupted, "Codex ended the turn."
+	default:
+		r.Outcome = runner.Broken
+		e := f.Turn.Error
+		if e == nil {
+			e = t.last
+		}
+		r.Reason = "Codex failed without saying why."
+		if e != nil {
+			r.Reason = e.words()
+		}
+	}
+	return r
+}
+
+var addresses = regexp.MustCompile(`\b[a-z]+://[^\s"'<>)]+`)
+
+// words are an error for a person: which one it is, and what to do about it. Addresses are left out, as they may hold a
+// key.
+func (e *turnError) words() string {
+	message := strings.TrimSpace(addresses.ReplaceAllString(e.Message, "the model's address"))
+	kind, status := e.kind()
+	switch {
+	case kind == "unauthorized" || status == 401:
+		return "The model refused the login. Run `codex login` on the host, or check the key. (" + message + ")"
+	case status == 403:
+		return "The model refused access for this account. (" + message + ")"
+	case kind == "usageLimitExceeded":
+		return "The account's usage limit is reached. (" + message + ")"
+	case status == 429:
+		return "The model's limit on requests is reached; try again later. (" + message + ")"
+	case kind == "contextWindowExceeded":
+		return "The conversation is too long for the model; begin a new session. (" + message + ")"
+	case kind == "internalServerError" || kind == "serverOverloaded" || status >= 500:
+		return "The model's server failed; try again later. (" + message + ")"
+	case strings.HasPrefix(kind, "http"), strings.HasPrefix(kind, "responseStream"):
+		return "The model can't be reached. (" + message + ")"
+	case message == "":
+		return "Codex failed without saying why."
+	}
+	return message
+}
+
+// kind is a word, or the one key of an object that may hold an HTTP status.
+func (e *turnError) kind() (kind string, status int) {
+	if json.Unmarshal(e.CodexErrorInfo, &kind) == nil {
+		return kind, 0
+	}
+	var object map[string]struct {
+		Status int `json:"httpStatusCode"`
+	}
+	if json.Unmarshal(e.CodexErrorInfo, &object) != nil {
+		return "", 0
+	}
+	for k, v := range object {
+		kind, status = k, v.Status
+	}
+	return kind, status
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.TrimSpace(lines[len(lines)-1])
+}
