@@ -8,12 +8,22 @@ import (
 )
 
 const (
-	outageLook = time.Second     // how often the store is looked at
-	outageLong = 3 * time.Second // from when on an outage is worth a word
+	outageLook = time.Second            // how often the store is looked at
+	outageWait = 200 * time.Millisecond // how often while it is away: what ran then is told before its end is
+	outageLong = 3 * time.Second        // from when on an outage is worth a word
 )
 
-// RunOutages tells the chats in which something runs or waits, once, that the store was away, when it is back. An outage
-// that ends with the process is not told.
+// outage is when an outage was last told, under outageKey: of several gateways that saw it, one tells.
+type outage struct {
+	V  int       `json:"v"`
+	At time.Time `json:"at"`
+}
+
+const outageKey = "g:outage"
+
+// RunOutages tells the chats in which something runs or waits, once, that the store was away, when it is back. It watches
+// for as long as the process lives, since a gateway that cannot reach the store is not the one that acts. An outage that
+// ends with the process is not told.
 func (b *Bot) RunOutages(ctx context.Context) error {
 	var since time.Time // of the outage; zero while the store answers
 	tick := time.NewTicker(outageLook)
@@ -30,16 +40,27 @@ func (b *Bot) RunOutages(ctx context.Context) error {
 			return nil
 		case err != nil && since.IsZero():
 			since = time.Now()
+			tick.Reset(outageWait)
 		case err == nil && !since.IsZero():
-			if took := time.Since(since); took >= outageLong {
+			took := time.Since(since)
+			since = time.Time{}
+			tick.Reset(outageLook)
+			if took >= outageLong {
 				b.tellOutage(ctx, took)
 			}
-			since = time.Time{}
 		}
 	}
 }
 
 func (b *Bot) tellOutage(ctx context.Context, took time.Duration) {
+	mine, err := b.claimOutage(ctx, took)
+	if err != nil {
+		b.cfg.Logger.Warn("cannot tell about an outage", "err", err)
+		return
+	}
+	if !mine {
+		return
+	}
 	chats, err := b.cfg.Chats.All(ctx, 0)
 	if err != nil {
 		b.cfg.Logger.Warn("cannot tell about an outage", "err", err)
@@ -61,6 +82,24 @@ func (b *Bot) tellOutage(ctx context.Context, took time.Duration) {
 			b.cfg.Logger.Warn("cannot tell about an outage", "chat", id, "err", err)
 		}
 	}
+}
+
+// claimOutage reports whether this gateway is the one to tell of an outage of that length, which has just ended.
+func (b *Bot) claimOutage(ctx context.Context, took time.Duration) (mine bool, err error) {
+	err = store.Update(ctx, b.cfg.DB, func(t *store.Txn) error {
+		mine = false
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		last, ok, err := store.Get[outage](t, outageKey)
+		if err != nil || ok && now.Sub(last.At) < took {
+			return err // another gateway has told it
+		}
+		mine = true
+		return store.Put(t, outageKey, outage{V: Version, At: now})
+	})
+	return mine, err
 }
 
 // Prune forgets what old buttons meant, and turns whose end never came.
