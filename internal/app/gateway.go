@@ -80,6 +80,7 @@ func (g *gateway) run(ctx context.Context) error {
 		DB: g.db, Name: leaseName, Owner: incarnation(), TTL: g.o.Config.Timing.Lease, Renew: g.o.Config.Timing.Renew, Logger: g.o.Logger,
 	}
 	all := newGroup(ctx)
+	all.start("outage", g.bot.RunOutages)
 	all.start("lease", func(ctx context.Context) error { return lease.Run(ctx, g.lead) })
 	if g.webhook != nil {
 		all.start("webhook", g.serveWebhook)
@@ -125,7 +126,6 @@ func (g *gateway) lead(ctx context.Context, fence int64) error {
 	term.start("outbox", g.outbox.Run)
 	term.start("acker", g.acker.Run)
 	term.start("sweep", g.approvals.RunSweep)
-	term.start("outage", g.bot.RunOutages)
 	term.start("housekeeping", g.keepHouse)
 	follower := bridge.NewFollower(bridge.FollowerConfig{
 		DB: g.db, Chats: g.chats, Approvals: g.approvals, Projection: g.bot, Reread: g.o.Config.Timing.Reread, Logger: g.o.Logger,
