@@ -28,6 +28,9 @@ func (b *Bot) Lane(u *models.Update) Lane {
 		return LaneControl
 	}
 	if u.Message != nil {
+		if u.Message.MigrateFromChatID != 0 {
+			return LaneControl // a command in the new chat must find it as the old one was
+		}
 		if name, _, ok := b.command(u.Message); ok && commandNamed(name).control {
 			return LaneControl
 		}
