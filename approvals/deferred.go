@@ -13,9 +13,12 @@ import (
 // settleEvery is how often a host closes its deferred approvals that were decided: nobody waits for that.
 const settleEvery = time.Minute
 
+// nobody is the incarnation of an approval for which no process waits.
+const nobody = "nobody"
+
 // Deferred reports whether nobody waits for the approval: its turn has ended, and what is decided is carried out by a
 // turn of its own. It needs no beat and outlives its host; only its deadline ends it.
-func (r Record) Deferred() bool { return r.Incarnation == "" }
+func (r Record) Deferred() bool { return r.Incarnation == nobody }
 
 // PostIn publishes an approval for which nobody waits, as part of the caller's transaction, and returns its id. p is the
 // policy in force. The question goes to a person whatever the table says; q.Check is not called. A question that cannot
@@ -33,7 +36,7 @@ func (s *Service) PostIn(t *store.Txn, run Run, p runner.Policy, q runner.Questi
 		return "", err
 	}
 	r := Record{
-		V: Version, ID: NewID(s.c.Host), Chat: run.Chat, Project: run.Project, Session: run.Session, Run: run.ID, Turn: run.Turn,
+		V: Version, ID: NewID(s.c.Host), Incarnation: nobody, Chat: run.Chat, Project: run.Project, Session: run.Session, Run: run.ID, Turn: run.Turn,
 		Runtime: run.Runtime, Prompted: run.Prompted, Background: run.Background, Question: a.q, Mode: p.Mode, Interaction: p.Interaction,
 		Digest: digest(a.q, ""), Created: now, Deadline: now.Add(s.deadline(q.Kind)), State: Open,
 	}

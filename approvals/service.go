@@ -214,7 +214,7 @@ const (
 // present judges a host by its beat. A host without a beat is judged as one that is silent.
 func (s *Service) present(b Beat, now time.Time, incarnation string) presence {
 	switch {
-	case incarnation == "": // deferred: nobody waits, so nobody can be gone
+	case incarnation == nobody: // deferred: nobody waits, so nobody can be gone
 		return alive
 	case b.Incarnation != "" && b.Incarnation != incarnation:
 		return another

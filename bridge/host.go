@@ -417,7 +417,10 @@ func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
 		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
 	}
 	p := runner.Policy{Mode: m.Mode.AtMost(policy.FullAccess), Interaction: m.Interaction}
-	if p.Interaction != policy.Default {
+	if o.Prompt.Limit != "" {
+		p.Mode = p.Mode.AtMost(o.Prompt.Limit)
+	}
+	if p.Interaction != policy.Default || o.Prompt.Plan {
 		p.Interaction = policy.Plan
 	}
 	return p, nil

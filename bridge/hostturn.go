@@ -61,7 +61,12 @@ func (t *hostTurn) run(ctx context.Context) {
 	t.rec.close()
 	background.Wait()
 	for {
-		err := store.Update(persist, t.h.cfg.DB, func(tx *store.Txn) error { return t.h.endIn(tx, rec, result) })
+		err := store.Update(persist, t.h.cfg.DB, func(tx *store.Txn) error {
+			if err := t.h.endIn(tx, rec, result); err != nil {
+				return err
+			}
+			return t.submitPlan(tx, result) // below the turn's last words
+		})
 		if err == nil {
 			break
 		}

@@ -81,7 +81,7 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 	}
 	p := c.Queue[0]
 	turn := "t." + p.ID
-	writer := c.Interaction != policy.Plan
+	writer := c.Interaction != policy.Plan && !p.Plan
 	if writer {
 		key := workspaceKey(c.Host, c.Folder)
 		w, _, err := store.Get[workspace](t, key)

@@ -68,6 +68,10 @@ type Prompt struct {
 	At time.Time `json:"at"`
 	// Ref is for whoever enqueued it, to find the message again; opaque here.
 	Ref string `json:"ref,omitempty"`
+	// Limit bounds the mode of its turn below the chat's; empty for no bound.
+	Limit policy.Mode `json:"limit,omitempty"`
+	// Plan makes its turn one in plan, whatever the chat's interaction is.
+	Plan bool `json:"plan,omitempty"`
 	// Waited says that it could not be handed out at once.
 	Waited bool `json:"waited,omitempty"`
 	// Resume says that this continues a turn that was lost or interrupted.

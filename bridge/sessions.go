@@ -81,7 +81,7 @@ func (h *Host) open(ctx context.Context, t *hostTurn) (*hostSession, error) {
 		}),
 		Policy: func() runner.Policy {
 			turn, _ := h.user(s)
-			p, err := h.policy(ctx, turn.order)
+			p, err := h.policy(h.persist, turn.order) // the session outlives the turn that opened it
 			if err != nil {
 				return runner.Policy{} // counts as approval-required in plan: nothing is looser
 			}

@@ -95,6 +95,8 @@ type Action struct {
 	Allows bool `json:"allows,omitempty"`
 	// Grant is what choosing it also gives: "session" or "project"; empty for nothing.
 	Grant string `json:"grant,omitempty"`
+	// Reply says that it is chosen by replying in one's own words and has no button; the words are the Answer's Reason.
+	Reply bool `json:"reply,omitempty"`
 }
 
 // The usual actions' ids.
@@ -103,6 +105,14 @@ const (
 	ActionAllowSession = "allow-session"
 	ActionAllowProject = "allow-project"
 	ActionDeny         = "deny"
+)
+
+// The ids of a plan's actions.
+const (
+	ActionImplement     = "implement"      // at most auto-accept-edits for that turn
+	ActionImplementMode = "implement-mode" // under the chat's own mode, which is higher
+	ActionReject        = "reject"
+	ActionRevise        = "revise" // with the words of a reply, staying in plan
 )
 
 // UsualActions are the buttons of an approval that brings none: allow and deny for anything that can be carried out,

@@ -46,7 +46,7 @@ const (
 )
 
 // Capability is what a runtime can do on a host. For each "no" there is a reason in Why, under the name of the field in
-// JSON or of the mode, in words that can be shown to a person.
+// JSON, of the mode, or one of the names beside Difference, in words that can be shown to a person.
 type Capability struct {
 	State   State  `json:"state"`
 	Version string `json:"version,omitempty"`
@@ -59,6 +59,10 @@ type Capability struct {
 	Steer     bool                        `json:"steer"`
 	Rewind    bool                        `json:"rewind"`
 	Why       map[string]string           `json:"why,omitempty"`
+	// Looser names the cells of the table in which the runtime is looser than it; there is no unnamed one.
+	Looser []Difference `json:"looser,omitempty"`
+	// Stricter names those in which it asks or refuses more.
+	Stricter []Difference `json:"stricter,omitempty"`
 }
 
 // Options is what a session is opened with.
