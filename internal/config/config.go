@@ -52,8 +52,10 @@ type Config struct {
 	Runtimes []Runtime
 	// DefaultRuntime names the runtime of chats and projects that have not chosen one. Empty only without runtimes.
 	DefaultRuntime string
-	Timing         Timing
-	Log            Log
+	// Reviewer is nil where nobody has chosen one; what is for a reviewer is then asked of a person.
+	Reviewer *Reviewer
+	Timing   Timing
+	Log      Log
 
 	values   []Value
 	warnings []string

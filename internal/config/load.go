@@ -77,6 +77,7 @@ func (l *loader) finish() (Config, error) {
 	}
 	l.projects(&c)
 	fromFile = l.runtimes(&c) || fromFile
+	fromFile = l.reviewer(&c) || fromFile
 	l.unknown(keys)
 	l.relations(&c)
 	l.checkPlaces(c)
@@ -182,14 +183,15 @@ func scalar(raw any) (string, bool) {
 // unknown refuses what the file has and nobody knows, and warns of variables that look like ours: those may come from
 // somebody else (Kubernetes makes DRAWBRIDGE_PORT for a service of that name).
 func (l *loader) unknown(keys []key) {
-	vars := map[string]bool{fileEnv: true, projectsEnv: true, modelURLEnv: true, modelEnv: true, modelKeyEnv: true, modelContextEnv: true}
-	known := map[string]bool{"project": true, "runtime": true}
-	names := make([]string, 0, len(keys)+2)
+	vars := map[string]bool{fileEnv: true, projectsEnv: true, modelURLEnv: true, modelEnv: true, modelKeyEnv: true, modelContextEnv: true,
+		reviewerURLEnv: true, reviewerModelEnv: true, reviewerKeyEnv: true, reviewerTimeoutEnv: true}
+	known := map[string]bool{"project": true, "runtime": true, "reviewer": true}
+	names := make([]string, 0, len(keys)+3)
 	for _, k := range keys {
 		vars[k.env], known[k.name] = true, true
 		names = append(names, k.name)
 	}
-	names = append(names, "[[project]]", "[[runtime]]")
+	names = append(names, "[[project]]", "[[runtime]]", "[reviewer]")
 	for _, name := range slices.Sorted(maps.Keys(l.table)) {
 		if !known[name] {
 			l.mistake(mistakeError{Key: name, Source: l.file, Allowed: "unknown key; there are " + strings.Join(names, ", ")})
@@ -239,6 +241,9 @@ func (l *loader) relations(c *Config) {
 	}
 	for _, d := range []*time.Duration{&t.ApprovalDeadline, &t.SessionIdle, &t.Beat, &t.DeadAfter, &t.Sweep, &t.Lease, &t.Renew, &t.Reread} {
 		*d = time.Duration(float64(*d) / t.Pace)
+	}
+	if c.Reviewer != nil {
+		c.Reviewer.Timeout = time.Duration(float64(c.Reviewer.Timeout) / t.Pace)
 	}
 }
 

@@ -46,6 +46,11 @@ func (c Config) For(r Role) (Config, error) {
 			runtimes[i] = rt
 		}
 		c.Runtimes = runtimes
+		if c.Reviewer != nil {
+			r := *c.Reviewer
+			r.Key = Secret{}
+			c.Reviewer = &r
+		}
 	case RoleServe:
 	}
 	return c, nil

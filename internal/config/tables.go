@@ -27,12 +27,14 @@ const (
 	defaultContext = 128_000
 )
 
-// entry is one [[project]] or [[runtime]] of the file.
+// entry is one [[project]] or [[runtime]] of the file, or [reviewer].
 type entry struct {
 	l     *loader
 	label string
 	table map[string]any
 	seen  map[string]bool
+	// source says where a key stands; nil: all of them in the file.
+	source func(key string) string
 }
 
 // entries returns the tables of an array of tables.
@@ -57,7 +59,11 @@ func (l *loader) entries(name string) []entry {
 }
 
 func (e *entry) wrong(key, value, allowed string) {
-	e.l.mistake(mistakeError{Key: e.label + ", " + key, Source: e.l.file, Value: value, Allowed: allowed})
+	source := e.l.file
+	if e.source != nil {
+		source = e.source(key)
+	}
+	e.l.mistake(mistakeError{Key: e.label + ", " + key, Source: source, Value: value, Allowed: allowed})
 }
 
 // text returns the text at key, which fits says to be allowed or not; without the key, def.
@@ -119,6 +125,7 @@ func (e *entry) done() {
 const (
 	projectAllowed = "1 to 32 letters, digits, dots, hyphens and underscores, not starting with a dot"
 	pathAllowed    = "a folder: an absolute path, or one that starts with ~/"
+	keyAllowed     = "the endpoint's key: printable, without blanks"
 	runtimeAllowed = "native, or native: and 1 to 32 of a-z, 0-9, dot, hyphen and underscore"
 )
 
@@ -210,7 +217,7 @@ func (l *loader) runtimes(c *Config) (keyInFile bool) {
 
 // key reads the two ways to give a runtime's key, and says which one it was.
 func (e *entry) key() (key Secret, source string) {
-	text := e.text("key", "", "the endpoint's key: printable, without blanks", func(s string) bool { return s == "" || printable(s) })
+	text := e.text("key", "", keyAllowed, func(s string) bool { return s == "" || printable(s) })
 	name := e.text("key_env", "", "the name of an environment variable that holds the key", func(s string) bool { return !strings.ContainsAny(s, "= ") })
 	if name == "" {
 		return NewSecret(text), e.l.file
@@ -244,7 +251,7 @@ func (l *loader) environmentRuntime() (Runtime, bool) {
 		l.mistake(mistakeError{Key: modelEnv, Source: modelEnv, Allowed: "not set or not allowed; what the endpoint calls the model"})
 	}
 	if key != "" && !printable(key) {
-		l.mistake(mistakeError{Key: modelKeyEnv, Source: modelKeyEnv, Allowed: "the endpoint's key: printable, without blanks"})
+		l.mistake(mistakeError{Key: modelKeyEnv, Source: modelKeyEnv, Allowed: keyAllowed})
 	}
 	if context != "" {
 		n, err := strconv.Atoi(context)
