@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"drawbridge/formatting"
 	"drawbridge/internal/store"
+	"drawbridge/runner"
 )
 
 // meaning is what the buttons of one message stand for, under meaningKey: what goes through Telegram is only a random
@@ -40,7 +42,21 @@ const meaningsIndex = "g:buttons" // the keys of meanings, by when they were mad
 
 func meaningKey(token string) string { return "g:buttons:" + token }
 
-// buttons stores what rows of options mean in a chat and returns the buttons to send.
+// maxButtons is how many buttons Telegram takes under a message. Whoever has more to offer makes several messages.
+const maxButtons = 100
+
+// style is a button's style, none where it is not one of Telegram's: a keyboard with a fault is refused as a whole, and a
+// card without buttons can't be answered.
+func style(s string) string {
+	switch runner.Style(s) {
+	case runner.StylePrimary, runner.StyleSuccess, runner.StyleDanger:
+		return s
+	}
+	return ""
+}
+
+// buttons stores what rows of options mean in a chat and returns the buttons to send. Whatever the labels and styles are,
+// Telegram takes them.
 func (b *Bot) buttons(t *store.Txn, chat ChatRef, rows ...[]option) ([][]Button, error) {
 	now, err := t.Now()
 	if err != nil {
@@ -49,10 +65,17 @@ func (b *Bot) buttons(t *store.Txn, chat ChatRef, rows ...[]option) ([][]Button,
 	token := rand.Text()
 	m := meaning{V: Version, Chat: chat.Key(), Created: now}
 	var out [][]Button
+	count := 0
 	for _, row := range rows {
 		var line []Button
 		for _, o := range row {
-			btn := Button{Text: o.Label, Style: o.Style, URL: o.URL, Copy: o.Copy, Disabled: o.Disabled}
+			if count++; count > maxButtons {
+				continue
+			}
+			btn := Button{Text: o.Label, Style: style(o.Style), URL: o.URL, Copy: o.Copy, Disabled: o.Disabled}
+			if formatting.Blank(o.Label) {
+				btn.Text = textBlankLabel
+			}
 			if o.Do != "" && !o.Disabled {
 				btn.Data = token + ":" + strconv.Itoa(len(m.Choices))
 				m.Choices = append(m.Choices, o.choice)
@@ -85,4 +108,11 @@ func (b *Bot) meant(t *store.Txn, chat ChatRef, data string) (choice, bool, erro
 		return choice{}, false, nil
 	}
 	return m.Choices[n], true, nil
+}
+
+// spend makes the button with data, and those beside it, mean nothing any more.
+func (b *Bot) spend(t *store.Txn, data string) {
+	token, _, _ := strings.Cut(data, ":")
+	t.Delete(meaningKey(token))
+	t.Drop(meaningsIndex, meaningKey(token))
 }

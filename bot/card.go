@@ -1,15 +1,13 @@
 package bot
 
 import (
+	"context"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	"drawbridge/approvals"
 	"drawbridge/formatting"
 	"drawbridge/internal/store"
-	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -17,6 +15,7 @@ import (
 const (
 	doDecide = "decide" // approval, action
 	doAnswer = "answer" // approval, query, label
+	doPicked = "picked" // approval, query
 	doShow   = "show"   // approval
 )
 
@@ -26,19 +25,36 @@ type card struct {
 	Chat  string `json:"chat"`
 	Posts int    `json:"posts"`           // how often it was posted; only the last one has buttons
 	Shown bool   `json:"shown,omitempty"` // the whole of it was sent as a file, which has the buttons that allow
+	// Answers are those to the first queries of a question with several; Picked is chosen so far of the next one.
+	Answers map[string][]string `json:"answers,omitempty"`
+	Picked  []string            `json:"picked,omitempty"`
 }
 
 func cardKey(id approvals.ID) string { return "g:card:" + string(id) }
 
-// slot names the message of a card's n-th posting.
-func (c card) slot(id approvals.ID) string { return fmt.Sprintf("card:%s:%d", id, c.Posts) }
+// slot names the message of a card's latest posting.
+func (c card) slot(id approvals.ID) string { return slotOf(id, c.Posts) }
 
-func (c card) fileSlot(id approvals.ID) string { return c.slot(id) + ":all" }
+func (c card) fileSlot(id approvals.ID) string { return c.slot(id) + fileSuffix }
 
-// face is what a card says: the message, and whether every byte that would be run or written stands in it.
-type face struct {
-	formatting.Message
-	whole bool
+const (
+	slotPrefix = "card:"
+	fileSuffix = ":all"
+)
+
+func slotOf(id approvals.ID, posting int) string {
+	return fmt.Sprintf("%s%s:%d", slotPrefix, id, posting)
+}
+
+// cardOf is the inverse of slot and fileSlot.
+func cardOf(slot string) (id approvals.ID, isFile, ok bool) {
+	rest, ok := strings.CutPrefix(slot, slotPrefix)
+	rest, isFile = strings.CutSuffix(rest, fileSuffix)
+	colon := strings.LastIndexByte(rest, ':')
+	if !ok || colon < 0 {
+		return "", false, false
+	}
+	return approvals.ID(rest[:colon]), isFile, true
 }
 
 // postCard puts an approval into its chat, below everything else. An earlier posting of it points there.
@@ -52,23 +68,31 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 		return err
 	}
 	if known {
-		if err := b.closePosting(t, chat, r, c, textMoved); err != nil {
+		if err := b.closePosting(t, chat, r, c, closing{words: textMoved}); err != nil {
 			return err
 		}
 	}
 	c.V, c.Chat, c.Shown = Version, r.Chat, false
 	c.Posts++
-	f := cardFace(r, "")
-	rows := b.cardRows(r, f.whole)
-	buttons, err := b.buttons(t, chat, rows...)
-	if err != nil {
-		return err
-	}
 	if err := store.Put(t, cardKey(r.ID), c); err != nil {
 		return err
 	}
-	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindSend, Slot: c.slot(r.ID), Text: f.Text, Entities: f.Entities, Buttons: buttons})
+	return b.putCard(t, chat, r, c, Outgoing{Kind: KindSend})
 }
+
+// putCard sends or edits the latest posting of an open card.
+func (b *Bot) putCard(t *store.Txn, chat ChatRef, r approvals.Record, c card, out Outgoing) error {
+	f := openFace(r, c)
+	buttons, err := b.buttons(t, chat, cardRows(r, c, f)...)
+	if err != nil {
+		return err
+	}
+	out.Chat, out.Slot, out.Text, out.Entities, out.Buttons = chat, c.slot(r.ID), f.Text, f.Entities, buttons
+	return b.cfg.Outbox.Put(t, out)
+}
+
+// maxInline is how many bytes of a document are kept in the outbox itself; a larger one is made again when it is sent.
+const maxInline = 256 << 10
 
 // showCard sends the whole of what is asked as a file, with the buttons that allow it. It reports false if that was done
 // before.
@@ -81,24 +105,44 @@ func (b *Bot) showCard(t *store.Txn, r approvals.Record) (bool, error) {
 	if err != nil || !ok || c.Shown {
 		return false, err
 	}
+	name, content := wholeFile(r.Question)
+	if content == "" {
+		return false, nil
+	}
 	c.Shown = true
 	if err := store.Put(t, cardKey(r.ID), c); err != nil {
 		return false, err
 	}
-	buttons, err := b.buttons(t, chat, b.cardRows(r, true)...)
+	buttons, err := b.buttons(t, chat, cardRows(r, c, face{whole: true})...)
 	if err != nil {
 		return false, err
 	}
-	name, content := wholeFile(r.Question)
 	var m formatting.Builder
 	m.Bold(cardTitle(r.Question)).Text("\n" + textWhole + " " + textDocumentHas + "\n" + sizeOf(content))
 	if end := lastPart(content, 500); end != content {
 		m.Text("\n"+textEnding+"\n").Pre("", end)
 	}
+	doc := &Document{Name: name, Bytes: []byte(content)}
+	if len(content) > maxInline {
+		doc = &Document{Name: name, Blob: string(r.ID)}
+	}
 	return true, b.cfg.Outbox.Put(t, Outgoing{
 		Chat: chat, Kind: KindDocument, Slot: c.fileSlot(r.ID), ReplyToSlot: c.slot(r.ID), Text: m.Message().Text, Entities: m.Message().Entities,
-		Buttons: buttons, Document: &Document{Name: name, Bytes: []byte(content)},
+		Buttons: buttons, Document: doc,
 	})
+}
+
+// Blob is OutboxConfig.Blob: the whole of what an approval asks, by its id.
+func (b *Bot) Blob(ctx context.Context, name string) ([]byte, error) {
+	r, _, err := b.cfg.Approvals.Get(ctx, approvals.ID(name))
+	if err != nil {
+		return nil, err
+	}
+	if r.ID == "" {
+		return nil, fmt.Errorf("bot: file of approval %s: it is forgotten", name)
+	}
+	_, content := wholeFile(r.Question)
+	return []byte(content), nil
 }
 
 // settleCard makes a card say how its approval stands, and takes its buttons away unless it is open.
@@ -115,11 +159,22 @@ func (b *Bot) settleCard(t *store.Txn, r approvals.Record, d *approvals.Decision
 	if err != nil || !ok {
 		return err
 	}
-	return b.closePosting(t, chat, r, c, cardOutcome(stand))
+	return b.closePosting(t, chat, r, c, closingOf(r, stand))
 }
 
-func (b *Bot) closePosting(t *store.Txn, chat ChatRef, r approvals.Record, c card, outcome string) error {
-	f := cardFace(r, outcome)
+// closing is what a closed card says.
+type closing struct {
+	words string // what came of it
+	// decision is by whom and when; nil if nobody decided.
+	decision *approvals.Decision
+}
+
+func closingOf(r approvals.Record, s approvals.Stand) closing {
+	return closing{words: cardOutcome(r.Question, s), decision: s.Decision}
+}
+
+func (b *Bot) closePosting(t *store.Txn, chat ChatRef, r approvals.Record, c card, end closing) error {
+	f := closedFace(r, end)
 	if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindEdit, Slot: c.slot(r.ID), Text: f.Text, Entities: f.Entities}); err != nil {
 		return err
 	}
@@ -130,22 +185,24 @@ func (b *Bot) closePosting(t *store.Txn, chat ChatRef, r approvals.Record, c car
 }
 
 // cardRows are a card's buttons. A button that allows stands only where every byte is shown.
-func (b *Bot) cardRows(r approvals.Record, whole bool) [][]option {
-	if r.Question.Kind == runner.KindQuestion {
-		return questionRows(r)
-	}
+func cardRows(r approvals.Record, c card, f face) [][]option {
 	var rows [][]option
-	var row []option
-	if !whole {
+	if !f.whole && !f.empty && !c.Shown {
+		// Looking comes before refusing.
 		rows = append(rows, []option{{Label: textShowFirst, Style: string(runner.StylePrimary), choice: choice{Do: doShow, Args: []string{string(r.ID)}}}})
 	}
+	if r.Question.Kind == runner.KindQuestion {
+		return append(rows, questionRows(r, c)...)
+	}
+	var row []option
+	var grants [][]option
 	for _, a := range r.Actions() {
-		if a.Allows && !whole {
+		if a.Allows && !f.whole {
 			continue
 		}
 		o := option{Label: buttonLabel(a.Label), Style: string(a.Style), choice: choice{Do: doDecide, Args: []string{string(r.ID), a.ID}}}
 		if a.Grant != "" {
-			rows = append(rows, []option{o})
+			grants = append(grants, []option{o})
 			continue
 		}
 		row = append(row, o)
@@ -154,222 +211,68 @@ func (b *Bot) cardRows(r approvals.Record, whole bool) [][]option {
 		rows, row = append(rows, row[:2]), row[2:]
 	}
 	if len(row) > 0 {
-		rows = append([][]option{row}, rows...)
-		if !whole { // looking comes before refusing
-			rows[0], rows[1] = rows[1], rows[0]
-		}
+		rows = append(rows, row)
 	}
-	return rows
-}
-
-// questionRows offers the options of a single question. Several questions, and such without options, are answered by
-// replying.
-func questionRows(r approvals.Record) [][]option {
-	var rows [][]option
-	if len(r.Question.Queries) == 1 {
-		q := r.Question.Queries[0]
-		for _, o := range q.Options {
-			rows = append(rows, []option{{
-				Label: buttonLabel(o.Label), choice: choice{Do: doAnswer, Args: []string{string(r.ID), q.ID, o.Label}},
-			}})
-		}
-	}
-	for _, a := range r.Question.Actions {
-		rows = append(rows, []option{{Label: buttonLabel(a.Label), Style: string(a.Style), choice: choice{Do: doDecide, Args: []string{string(r.ID), a.ID}}}})
-	}
-	return rows
+	return append(rows, grants...)
 }
 
 // buttonLabel is a label that somebody else chose, as short as a button has to be.
 func buttonLabel(s string) string { return formatting.Inline(s, 48) }
 
-// cardFace is the text of a card: first what is asked or what came of it, then all of it, then the small print. With an
-// outcome the card is closed.
-func cardFace(r approvals.Record, outcome string) face {
-	q := r.Question
-	var top, end formatting.Builder
-	if outcome != "" {
-		top.Bold(outcome).Text("\n")
-		top.Text(cardTitle(q) + "\n")
-	} else {
-		top.Bold(cardTitle(q)).Text("\n")
-	}
-	smallPrint(&end, r, outcome == "")
-
-	var full formatting.Builder
-	full.Append(top.Message())
-	cardBody(&full, q)
-	full.Append(end.Message())
-	// An entity too many would be dropped in silence, and a message too long be split.
-	if messages := full.Split(); len(messages) == 1 && len(messages[0].Entities) < 90 {
-		return face{messages[0], true}
-	}
-	var short formatting.Builder
-	short.Append(top.Message())
-	_, content := wholeFile(q)
-	if outcome == "" {
-		short.Text(textTooLong + "\n")
-	}
-	short.Text(sizeOf(content)+"\n"+textBeginning+"\n").Pre("", firstPart(content, 700))
-	short.Text("\n"+textEnding+"\n").Pre("", lastPart(content, 700))
-	short.Append(end.Message())
-	return face{short.Split()[0], false}
+// unseen are the approvals whose card never reached a chat, under unseenKey: it was blocked, for one.
+type unseen struct {
+	V   int            `json:"v"`
+	IDs []approvals.ID `json:"ids"`
 }
 
-// cardBody writes every byte that would be run or written.
-func cardBody(m *formatting.Builder, q runner.Question) {
-	if q.Title != "" && q.Kind != runner.KindCommand && q.Kind != runner.KindFileChange {
-		m.Text(formatting.Inline(q.Title, 300) + "\n")
+func unseenKey(chat string) string { return "g:unseen:" + chat }
+
+// Dropped is OutboxConfig.OnDropped. A card that could not be sent is shown when somebody writes in its chat again, and a
+// file that could not be sent can be asked for again: an approval must not wait where nobody can see it.
+func (b *Bot) Dropped(t *store.Txn, m Outgoing, reason string) error {
+	id, isFile, ok := cardOf(m.Slot)
+	if !ok || m.Kind != KindSend && m.Kind != KindDocument {
+		return nil
 	}
-	switch q.Kind {
-	case runner.KindCommand:
-		m.Pre("bash", formatting.Visible(q.Command)).Text("\n")
-	case runner.KindFileChange:
-		for _, f := range q.Files {
-			m.Text(fileVerb(f.Op)).Code(oneLine(f.Path)).Text(fileSize(f) + "\n")
-			if f.Diff != "" {
-				m.Pre("diff", formatting.Visible(f.Diff)).Text("\n")
-			}
-		}
-	case runner.KindTool:
-		m.Text("Tool: ").Code(oneLine(q.Tool)).Text("\n")
-		if len(q.Arguments) > 0 {
-			m.Pre("json", formatting.Visible(string(q.Arguments))).Text("\n")
-		}
-	case runner.KindPlan:
-		m.Text(formatting.Visible(q.Plan) + "\n")
-	case runner.KindQuestion:
-		for _, query := range q.Queries {
-			m.Text(formatting.Visible(query.Text) + "\n")
-			for _, o := range query.Options {
-				m.Text("• ").Bold(formatting.Inline(o.Label, 300))
-				if o.Description != "" {
-					m.Text(" – " + formatting.Inline(o.Description, 500))
-				}
-				m.Text("\n")
-			}
-		}
-		m.Text(textReplyAnswer + "\n")
+	c, known, err := store.Get[card](t, cardKey(id))
+	if err != nil || !known || (m.Slot != c.slot(id) && m.Slot != c.fileSlot(id)) {
+		return err
 	}
+	b.cfg.Logger.Warn("a card did not reach its chat", "approval", string(id), "chat", c.Chat, "reason", reason)
+	if isFile {
+		c.Shown = false
+		return store.Put(t, cardKey(id), c)
+	}
+	u, _, err := store.Get[unseen](t, unseenKey(c.Chat))
+	if err != nil {
+		return err
+	}
+	u.V, u.IDs = Version, append(u.IDs, id)
+	return store.Put(t, unseenKey(c.Chat), u)
 }
 
-func smallPrint(m *formatting.Builder, r approvals.Record, open bool) {
-	q := r.Question
-	if q.Folder != "" {
-		m.Text("\n" + textFolder).Code(oneLine(q.Folder))
+// showUnseen posts the cards that did not reach a chat and still wait.
+func (b *Bot) showUnseen(t *store.Txn, chat ChatRef) error {
+	u, ok, err := store.Get[unseen](t, unseenKey(chat.Key()))
+	if err != nil || !ok {
+		return err
 	}
-	if can := cardCategories(q.Categories); can != "" && open {
-		m.Text("\n" + textCan + can)
-	}
-	mode := string(r.Mode)
-	if r.Interaction == policy.Plan {
-		mode += ", plan"
-	}
-	m.Text("\n" + textMode).Code(mode)
-	if r.Background {
-		m.Text("\n" + textBackground)
-	}
-	if !open {
-		return
-	}
-	m.Text("\n"+textUntil).DateTime(r.Deadline.Unix(), "t", r.Deadline.UTC().Format("15:04 UTC"))
-	if r.Grant == nil {
-		return
-	}
-	var scopes []string
-	for _, a := range r.Actions() {
-		if a.Grant != "" {
-			scopes = append(scopes, "“"+buttonLabel(a.Label)+"”")
+	t.Delete(unseenKey(chat.Key()))
+	for _, id := range u.IDs {
+		r, known, err := store.Get[approvals.Record](t, approvals.AskKey(id))
+		if err != nil {
+			return err
+		}
+		_, decided, err := store.Get[approvals.Decision](t, approvals.DecisionKey(id))
+		if err != nil {
+			return err
+		}
+		if !known || decided || r.State != approvals.Open {
+			continue
+		}
+		if err := b.postCard(t, r); err != nil {
+			return err
 		}
 	}
-	m.Text("\n" + strings.Join(scopes, " and ") + textGrantsToo)
-	grantWords(m, *r.Grant)
-}
-
-// grantWords says exactly what a grant allows.
-func grantWords(m *formatting.Builder, g approvals.Grant) {
-	switch {
-	case g.Prefix != "":
-		m.Text("commands that begin with ").Code(oneLine(g.Prefix))
-	case g.Command != "":
-		if c := oneLine(g.Command); len(c) <= 200 {
-			m.Text("exactly ").Code(c)
-		} else {
-			m.Text("exactly this command")
-		}
-	case g.Tool != "":
-		m.Text("the tool ").Code(oneLine(g.Tool))
-	case len(g.Paths) > 0:
-		m.Text("changes of ")
-		for i, p := range g.Paths {
-			if i > 0 {
-				m.Text(", ")
-			}
-			m.Code(oneLine(p))
-		}
-	}
-	if g.Folder != "" {
-		m.Text(textIn).Code(oneLine(g.Folder))
-	}
-}
-
-func fileVerb(op runner.FileOp) string {
-	switch op {
-	case runner.FileCreate:
-		return "New file "
-	case runner.FileDelete:
-		return "Delete "
-	case runner.FileMove:
-		return "Move "
-	case runner.FileEdit:
-	}
-	return "File "
-}
-
-func fileSize(f runner.FileChange) string {
-	if f.Added == 0 && f.Removed == 0 {
-		return ""
-	}
-	return "  +" + strconv.Itoa(f.Added) + " −" + strconv.Itoa(f.Removed)
-}
-
-// wholeFile is everything that is asked, as a file that a person can open.
-func wholeFile(q runner.Question) (name, content string) {
-	switch q.Kind {
-	case runner.KindCommand:
-		return "command.txt", formatting.Visible(q.Command)
-	case runner.KindFileChange:
-		var s strings.Builder
-		for _, f := range q.Files {
-			s.WriteString(fileVerb(f.Op) + oneLine(f.Path) + fileSize(f) + "\n" + formatting.Visible(f.Diff) + "\n")
-		}
-		return "changes.diff.txt", s.String()
-	case runner.KindTool:
-		return "tool.txt", formatting.Visible(q.Tool) + "\n" + formatting.Visible(string(q.Arguments))
-	case runner.KindPlan:
-		return "plan.md", q.Plan
-	case runner.KindQuestion:
-	}
-	var m formatting.Builder
-	cardBody(&m, q)
-	return "question.txt", m.Message().Text
-}
-
-// oneLine is all of a name, of which a line end is a part: it must not begin a line of the card.
-func oneLine(s string) string { return formatting.Inline(s, math.MaxInt) }
-
-func firstPart(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return string(r[:n]) + "…"
-}
-
-func lastPart(s string, n int) string {
-	r := []rune(s)
-	if len(r) <= n {
-		return s
-	}
-	return "…" + string(r[len(r)-n:])
+	return nil
 }

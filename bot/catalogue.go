@@ -1,6 +1,8 @@
 package bot
 
 import (
+	"fmt"
+
 	"drawbridge/approvals"
 	"drawbridge/policy"
 )
@@ -12,7 +14,7 @@ const (
 	textAside       = "A message could not be handled and was not run. Please send it again."
 	textStranger    = "This bot works only for the people on its list. Ask its owner to add you."
 	textPaired      = "You are the owner of this bot now. Send /help to see what it does, or just tell it what to do."
-	textViewer      = "You can read here, but not give work. An owner can change that."
+	textViewer      = "You can read here, but not give work or decide. An owner can change that."
 	textWelcome     = "Tell me what to do, and I pass it to the agent. When it wants to do something that this chat's mode does not allow, I ask you here."
 	textGroupOff    = "This group is not enabled. An owner can enable it with /enable; then everyone here reads what the agent does."
 	textGroupOn     = "This group is enabled. The people on the list can give work here; everyone here reads it."
@@ -25,8 +27,8 @@ const (
 	textModeAsk       = "Choose another:"
 	textModeSame      = "This chat is in this mode already: "
 	textModeSet       = "The mode is now "
-	textModeNext      = "It is in force from the next question on, also in a turn that runs."
-	textModeWaiting   = "What waits for an answer still waits: "
+	textModeNext      = "This counts from the next question on, also in a turn that runs."
+	textModeWaiting   = "The mode answers nothing that waits already: "
 	textModeWrong     = "There is no such mode. The modes are: "
 	textModeUnchanged = "Nothing was changed."
 	textFullTitle     = "full-access: please confirm"
@@ -39,12 +41,13 @@ const (
 
 	textNewDone     = "A new session begins with your next message. Mode and project stay."
 	textNothingRuns = "Nothing runs here."
-	textSessionEnds = "The agent's process is ended; your next message resumes it."
+	textSessionEnds = "The agent's process is ended; your next message resumes its session."
 
 	textProjectNow     = "Project: "
 	textProjectNone    = "No project is chosen."
-	textProjectWrong   = "There is no such project. "
+	textProjectWrong   = "There is no such project."
 	textProjectList    = "Choose one:"
+	textProjectMore    = "; write /project and the name."
 	textProjectNoneAt  = "No host offers a project. Add one to the configuration, and check that its folder exists and that the host runs."
 	textProjectSet     = "This chat now works in "
 	textRuntimeNow     = "Runtime: "
@@ -52,11 +55,15 @@ const (
 	textRuntimeList    = "Choose one:"
 	textRuntimeSet     = "This chat now uses "
 	textRuntimeNone    = "No runtime is configured on the host of this project."
-	textFreshSession   = " A new session begins with your next message."
+	textNoRuntime      = "No runtime is chosen."
+	textNotRun         = "Your message was not run; send it again afterwards."
+	textFreshSession   = "A new session begins with your next message."
 	textQueueFull      = "Too many prompts wait here already. This one was not taken."
 	textQueueEmpty     = "Nothing waits."
-	textQueued         = "Queued"
-	textQueuedBehind   = "Queued: another chat's turn works in this folder."
+	textQueuedNext     = "Queued: it is next."
+	textQueuedBehind   = "Queued: %d turns come before it."
+	textQueuedFolder   = "Queued: another chat's turn works in this folder."
+	textWaitsForFolder = "Another chat's turn works in this folder."
 	textTakenBack      = "Taken back; it will not be run."
 	textTooLate        = "It has begun already. /stop ends it."
 	textStoppedFirst   = "Not run: it was stopped before it began."
@@ -66,26 +73,44 @@ const (
 	textGrantsNone     = "Nothing is granted in this chat; every question is asked."
 	textGrants         = "Granted in this chat:"
 	textGrantGone      = "Removed. It is asked about again."
-	textGrantNot       = "It is gone already."
+	textGrantNot       = "It was removed before."
+	textGrantsAgain    = "/grants shows what is left."
 	textPendingNone    = "Nothing waits for an answer."
+	textPendingMore    = " open. Answer these first, then send /pending again."
 	textContinued      = "Continuing."
 	textContinuePrompt = "Continue where you were interrupted. What you had begun may be half done; look before you repeat anything."
 
 	textOutage     = "The store was away for "
 	textOutageOver = ". What you sent is kept; questions of the agent in that time were refused."
 
-	textReplyHelp = "A reply does not decide this: tap a button. To deny it with a reason, reply with “deny” and the reason."
-	textDenied    = "Denied, and the agent is told why."
-	textAnswered  = "Answered."
+	textReplyHelp      = "A reply does not decide this: tap a button. To deny it with a reason, reply with “deny” and the reason."
+	textDenied         = "Denied, and the agent is told why."
+	textAnswered       = "Answered."
+	textAnsweredBefore = "This was answered already."
+	textBlankLabel     = "(no label)"
 
-	tapStale      = "This button has no meaning here any more."
-	tapNobody     = "You are not on the list of people who may do this."
-	tapAllowed    = "Allowed"
-	tapDenied     = "Denied"
-	tapDone       = "Done"
-	tapShown      = "Look at the file, then decide."
-	tapShownTwice = "It was shown already; see below."
+	tapStale       = "This button has no meaning here any more."
+	tapNobody      = "You are not on the list of people who may do this."
+	tapViewer      = "You can read here, but not decide."
+	tapGroupOff    = "This group is not enabled."
+	tapAllowed     = "Allowed"
+	tapDenied      = "Denied"
+	tapNotAnswered = "Not answered"
+	tapPicked      = "Tap “Done” when you have chosen."
+	tapNext        = "One more question."
+	tapDone        = "Done"
+	tapConfirm     = "Please confirm it."
+	tapShown       = "Look at the file, then decide."
+	tapShownTwice  = "It was shown already; see below."
 )
+
+// allowedWords says how many of those that were listed were allowed along with full-access.
+func allowedWords(allowed, listed int) string {
+	if allowed == listed {
+		return plural(allowed, "question") + " allowed with it."
+	}
+	return fmt.Sprintf("%d of %d questions allowed with it; the others were over before.", allowed, listed)
+}
 
 // modeMeans says in one sentence what a mode lets the agent do without asking. It follows the table in policy.
 func modeMeans(m policy.Mode) string {
@@ -95,9 +120,9 @@ func modeMeans(m policy.Mode) string {
 	case policy.AutoAcceptEdits:
 		return "also writes in the project; asks about commands, deletes, network and the rest"
 	case policy.Auto:
-		return "as before, and a reviewer (a model) may decide about commands and network in your place; without a reviewer you are asked"
+		return "as auto-accept-edits, and a reviewer (a model) decides about commands and network in your place; without one you are asked"
 	case policy.FullAccess:
-		return "runs everything on this machine without asking, but secrets, credentials, payments and publishing"
+		return "does everything on this machine without asking, apart from secrets, credentials, payments and publishing"
 	}
 	return ""
 }

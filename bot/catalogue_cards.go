@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,31 +16,38 @@ import (
 // catalogue.go.
 
 const (
-	textFolder      = "Folder: "
-	textMode        = "Mode: "
-	textUntil       = "Answer by "
-	textBackground  = "Asked in the background"
-	textCan         = "This can: "
-	textGrantsToo   = " also allow, without asking again: "
-	textIn          = " in "
-	textShowFirst   = "Show first"
-	textTooLong     = "Too long to show here. Look at all of it before you allow it."
-	textBeginning   = "It begins:"
-	textEnding      = "It ends:"
-	textWhole       = "All of it is in this file."
-	textDocumentHas = "The file shows every byte; what cannot be seen is written out as ⟨U+…⟩."
-	textMoved       = "This card stands again further down."
-	textReplyAnswer = "Reply to this message to answer in your own words."
-	textReplyReason = "Reply to this message to deny with a reason."
-	textContinue    = "Continue"
-	textStop        = "Stop"
-	textWorking     = "Working…"
-	textStopping    = "Stopping…"
-	textNoAnswer    = "Done. There was nothing to say."
-	textAnswerFile  = "The answer is long; all of it is in this file."
-	textSteps       = "What happened"
-	textTakeBack    = "Take back"
+	textFolder       = "Folder: "
+	textMode         = "Mode: "
+	textUntil        = "Answer by "
+	textDecidedAt    = "Decided "
+	textBackground   = "Asked in the background"
+	textCan          = "It can "
+	textGrantsAlso   = " also allow, without asking again, "
+	textGrantAlso    = " also allows, without asking again, "
+	textIn           = " in "
+	textShowFirst    = "Show first"
+	textTooLong      = "Too long to show here. Look at all of it before you allow it."
+	textBeginning    = "It begins:"
+	textEnding       = "It ends:"
+	textWhole        = "All of it is in this file."
+	textDocumentHas  = "The file shows every byte; what cannot be seen is written out as ⟨U+…⟩."
+	textNotSaid      = "The agent did not say what it would do, so this can only be denied."
+	textMoved        = "This card stands again further down."
+	textReplyAnswer  = "Reply to this message to answer in your own words."
+	textPicked       = "Done"
+	textNotAnswer    = "Don't answer"
+	textSecretAnswer = "(secret)"
+	textContinue     = "Continue"
+	textStop         = "Stop"
+	textWorking      = "Working…"
+	textNoAnswer     = "Done. There was nothing to say."
+	textAnswerFile   = "The answer is long; all of it is in this file."
+	textAnswerPart   = "The answer is long; this is part %d of %d of it."
+	textTakeBack     = "Take back"
+	textOmitted      = "Something that the agent did could not be shown here; the gateway's log says why."
 )
+
+func questionNumber(n, of int) string { return fmt.Sprintf("Question %d of %d:", n, of) }
 
 // cardTitle is the first line of a card.
 func cardTitle(q runner.Question) string {
@@ -47,6 +55,9 @@ func cardTitle(q runner.Question) string {
 	case runner.KindCommand:
 		return "Run this command?"
 	case runner.KindFileChange:
+		if len(q.Files) == 0 {
+			return "Change files?"
+		}
 		if len(q.Files) == 1 {
 			switch q.Files[0].Op {
 			case runner.FileCreate:
@@ -70,8 +81,8 @@ func cardTitle(q runner.Question) string {
 	return "Allow this?"
 }
 
-// cardCategories names what an action can do, for people.
-func cardCategories(cs []policy.Category) string {
+// cardCategories names, for people, what an action can do beyond what the card shows plainly: empty if that is nothing.
+func cardCategories(q runner.Question) string {
 	words := map[policy.Category]string{
 		policy.Read: "read in the project", policy.Secret: "touch secrets", policy.ReadOutside: "read outside the project",
 		policy.Write: "write in the project", policy.Protected: "change protected files or files outside the project",
@@ -80,48 +91,80 @@ func cardCategories(cs []policy.Category) string {
 		policy.Publish: "publish", policy.Payment: "spend money", policy.Unknown: "do something unknown",
 	}
 	var out []string
-	for _, c := range cs {
-		if w := words[c]; w != "" {
+	for _, c := range q.Categories {
+		w := words[c]
+		switch {
+		case plainly(q, c):
+			continue
+		case w == "" && c != policy.Question:
+			w = words[policy.Unknown]
+		case w == "":
+			continue
+		}
+		if !slices.Contains(out, w) {
 			out = append(out, w)
-		} else if c != policy.Question {
-			out = append(out, "do something unknown")
 		}
 	}
-	return strings.Join(out, ", ")
+	if n := len(out); n > 1 {
+		return strings.Join(out[:n-1], ", ") + " and " + out[n-1]
+	}
+	return strings.Join(out, "")
+}
+
+// usual reports whether an action is one of those that every card has; what another one means, its label says.
+func usual(action string) bool {
+	switch action {
+	case "", runner.ActionAllow, runner.ActionAllowSession, runner.ActionAllowProject, runner.ActionDeny:
+		return true
+	}
+	return false
+}
+
+func actionLabel(q runner.Question, action string) string {
+	for _, a := range q.Actions {
+		if a.ID == action {
+			return buttonLabel(a.Label)
+		}
+	}
+	return buttonLabel(action)
 }
 
 // cardOutcome is the line that says how an approval stands.
-func cardOutcome(s approvals.Stand) string {
+func cardOutcome(q runner.Question, s approvals.Stand) string {
 	who := "somebody"
 	if s.Decision != nil && s.Decision.Name != "" {
 		who = formatting.Inline(s.Decision.Name, 64)
 	}
-	granted := ""
-	if s.Decision != nil {
-		switch s.Decision.Action {
-		case runner.ActionAllowSession:
-			granted = ", for this session"
-		case runner.ActionAllowProject:
-			granted = ", for this project"
+	allowed, denied := "Allowed by "+who, "Denied by "+who
+	if d := s.Decision; d != nil {
+		switch {
+		case q.Kind == runner.KindQuestion && d.Action == runner.ActionDeny:
+			denied = "Not answered: declined by " + who
+		case !usual(d.Action):
+			allowed = "“" + actionLabel(q, d.Action) + "” chosen by " + who
+			denied = allowed
+		case q.Kind == runner.KindQuestion:
+			allowed = "Answered by " + who
+		case d.Action == runner.ActionAllowSession:
+			allowed += ", for this session"
+		case d.Action == runner.ActionAllowProject:
+			allowed += ", for this project"
 		}
 	}
 	switch s.Word {
 	case approvals.StandsOpen:
 		return "Waiting for an answer"
 	case approvals.StandsHandingOver:
-		if s.Decision != nil && s.Decision.Decision != runner.Allowed {
-			return "Denied by " + who + ", handing over"
-		}
-		return "Allowed by " + who + granted + ", handing over"
+		return allowed + ", handing over"
 	case approvals.StandsAllowed:
-		return "Allowed by " + who + granted
+		return allowed
 	case approvals.StandsDenied:
 		if s.Decision == nil {
 			return "Denied"
 		}
 		switch s.Decision.Source {
 		case runner.SourceUser:
-			return "Denied by " + who
+			return denied
 		case runner.SourceRule, runner.SourceGrant:
 			return "Refused by the chat's mode"
 		case runner.SourceReviewer:
@@ -142,7 +185,7 @@ func cardOutcome(s approvals.Stand) string {
 		return "The files have changed meanwhile; it is asked again below"
 	case approvals.StandsGone:
 		if s.Decision != nil && s.Decision.Decision == runner.Allowed && s.Decision.Source == runner.SourceUser {
-			return "Allowed by " + who + ", but the agent was gone: nothing ran"
+			return allowed + ", but the agent was gone: nothing ran"
 		}
 		return "The agent is gone: nothing ran"
 	}
@@ -180,6 +223,18 @@ func turnEnd(r runner.Result, took time.Duration, steps int) string {
 		return "Failed after" + tail + ": " + formatting.Inline(r.Reason, 1000)
 	}
 	return "Ended after" + tail
+}
+
+// turnWords is turnEnd where nothing more is known.
+func turnWords(r runner.Result) string {
+	switch r.Outcome {
+	case runner.Completed:
+		return "Done"
+	case runner.Interrupted:
+		return "Interrupted"
+	case runner.Broken:
+	}
+	return "Failed"
 }
 
 // elapsed is a duration for people: "8 s", "3 min 5 s", "2 h 10 min".

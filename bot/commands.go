@@ -2,9 +2,10 @@ package bot
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"drawbridge/approvals"
 	"drawbridge/bridge"
@@ -24,6 +25,9 @@ type command struct {
 }
 
 func anyRole(r approvals.Role) bool { return r != "" }
+
+// maxPosted is how many open cards /pending posts at a time: a hundred at once would keep a chat busy for minutes.
+const maxPosted = 10
 
 // commands are in the order in which /help and Telegram's menu list them.
 func commands() []command {
@@ -67,14 +71,14 @@ func (b *Bot) Register(ctx context.Context) error {
 }
 
 // run carries a command out.
-func (b *Bot) run(t *store.Txn, _ *Delivery, s author, name, args string) error {
+func (b *Bot) run(t *store.Txn, s author, name, args string) error {
 	c := commandNamed(name)
 	enabled, err := b.cfg.People.enabled(t, s.chat)
 	if err != nil {
 		return err
 	}
 	switch {
-	case !enabled && (c.name == "" || !c.anywhere):
+	case !enabled && !c.anywhere:
 		if s.Role.IsOwner() && c.name != "" {
 			return b.say(t, s.chat, s.message, textGroupOff)
 		}
@@ -120,7 +124,7 @@ func (b *Bot) newCommand(t *store.Txn, s author, _ string) error {
 
 func (b *Bot) stopCommand(t *store.Txn, s author, args string) error {
 	session := strings.EqualFold(args, "session")
-	done, err := b.cfg.Chats.Stop(t, s.chat.Key(), s.at, session)
+	done, err := b.stop(t, s.chat, s.at, session)
 	if err != nil {
 		return err
 	}
@@ -129,6 +133,39 @@ func (b *Bot) stopCommand(t *store.Txn, s author, args string) error {
 		text += " " + textSessionEnds
 	}
 	return b.say(t, s.chat, s.message, text)
+}
+
+// stop is Chats.Stop, and what stands in the chat about the prompts that it ends says so.
+func (b *Bot) stop(t *store.Txn, chat ChatRef, at time.Time, session bool) (bridge.Stopped, error) {
+	before, err := b.cfg.Chats.Get(t, chat.Key())
+	if err != nil {
+		return bridge.Stopped{}, err
+	}
+	done, err := b.cfg.Chats.Stop(t, chat.Key(), at, session)
+	if err != nil {
+		return bridge.Stopped{}, err
+	}
+	after, err := b.cfg.Chats.Get(t, chat.Key())
+	if err != nil {
+		return bridge.Stopped{}, err
+	}
+	for _, p := range before.Queue {
+		if slices.ContainsFunc(after.Queue, func(q bridge.Prompt) bool { return q.ID == p.ID }) {
+			continue
+		}
+		if err := b.closeQueued(t, chat, p, textStoppedFirst); err != nil {
+			return bridge.Stopped{}, err
+		}
+	}
+	return done, nil
+}
+
+// closeQueued lets the message that says that a prompt waits say what became of it.
+func (b *Bot) closeQueued(t *store.Txn, chat ChatRef, p bridge.Prompt, text string) error {
+	if !p.Waited {
+		return nil
+	}
+	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindEdit, Slot: queuedSlot(p.ID), Text: text})
 }
 
 func stoppedWords(s bridge.Stopped) string {
@@ -217,166 +254,15 @@ func (b *Bot) pendingCommand(t *store.Txn, s author, _ string) error {
 	if len(open) == 0 {
 		return b.say(t, s.chat, s.message, textPendingNone)
 	}
-	for _, r := range open {
+	for _, r := range open[:min(len(open), maxPosted)] {
 		if err := b.postCard(t, r); err != nil {
 			return err
 		}
 	}
+	if n := len(open) - maxPosted; n > 0 {
+		return b.say(t, s.chat, 0, plural(n, "more question")+textPendingMore)
+	}
 	return nil
-}
-
-func (b *Bot) queueCommand(t *store.Txn, s author, _ string) error {
-	c, err := b.cfg.Chats.Get(t, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	var m formatting.Builder
-	if a := c.Active; a != nil {
-		m.Bold("Running: ").Text(formatting.Inline(a.Prompt.Text, 200) + "\n")
-	}
-	if len(c.Queue) == 0 {
-		m.Text(textQueueEmpty)
-		return b.send(t, s.chat, s.message, "", m.Message())
-	}
-	var rows [][]option
-	for i, p := range c.Queue {
-		m.Text(fmt.Sprintf("%d. %s\n", i+1, formatting.Inline(p.Text, 200)))
-		rows = append(rows, []option{{Label: fmt.Sprintf("%s %d", textTakeBack, i+1), choice: choice{Do: doUnqueue, Args: []string{p.ID}}}})
-	}
-	if c.WaitsFor != "" {
-		m.Text(textQueuedBehind)
-	}
-	return b.send(t, s.chat, s.message, "", m.Message(), rows...)
-}
-
-func (b *Bot) projectCommand(t *store.Txn, s author, args string) error {
-	all, err := b.cfg.Chats.Projects(t)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		return b.say(t, s.chat, s.message, textProjectNoneAt)
-	}
-	if args != "" {
-		return b.chooseProject(t, s.chat, s.message, args)
-	}
-	c, err := b.cfg.Chats.Get(t, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	var m formatting.Builder
-	if c.Project == "" {
-		m.Text(textProjectNone)
-	} else {
-		m.Text(textProjectNow).Bold(c.Project).Text(" ").Code(oneLine(c.Folder))
-	}
-	m.Text("\n" + textProjectList)
-	return b.send(t, s.chat, s.message, "", m.Message(), projectRows(all)...)
-}
-
-func projectRows(all []bridge.Offer) [][]option {
-	var rows [][]option
-	for _, o := range all {
-		rows = append(rows, []option{{Label: buttonLabel(o.Name), choice: choice{Do: doProject, Args: []string{o.Name}}}})
-	}
-	return rows
-}
-
-func (b *Bot) chooseProject(t *store.Txn, chat ChatRef, replyTo int, name string) error {
-	c, err := b.cfg.Chats.SetProject(t, chat.Key(), name)
-	if errors.Is(err, bridge.ErrNoProject) {
-		all, err := b.cfg.Chats.Projects(t)
-		if err != nil {
-			return err
-		}
-		return b.say(t, chat, replyTo, textProjectWrong+textProjectList, projectRows(all)...)
-	}
-	if err != nil {
-		return err
-	}
-	var m formatting.Builder
-	m.Text(textProjectSet).Bold(c.Project).Text(" (").Code(oneLine(c.Folder)).Text(")." + textFreshSession)
-	return b.send(t, chat, replyTo, "", m.Message())
-}
-
-func (b *Bot) runtimeCommand(t *store.Txn, s author, args string) error {
-	c, err := b.cfg.Chats.Get(t, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	if args != "" {
-		return b.chooseRuntime(t, s.chat, s.message, args)
-	}
-	var m formatting.Builder
-	if c.Runtime != "" {
-		m.Text(textRuntimeNow).Bold(c.Runtime).Text("\n")
-	}
-	return b.offerRuntimes(t, s.chat, s.message, &m, c.Host)
-}
-
-func (b *Bot) offerRuntimes(t *store.Txn, chat ChatRef, replyTo int, m *formatting.Builder, host string) error {
-	hello, _, err := b.cfg.Chats.Hello(t, host)
-	if err != nil {
-		return err
-	}
-	rows := runtimeRows(hello)
-	if len(rows) == 0 {
-		m.Text(textRuntimeNone)
-	} else {
-		m.Text(textRuntimeList)
-	}
-	for _, name := range sortedRuntimes(hello) {
-		if p := hello.Runtimes[name].Problem; p != "" {
-			m.Text("\n").Bold(name).Text(": " + formatting.Inline(p, 300))
-		}
-	}
-	return b.send(t, chat, replyTo, "", m.Message(), rows...)
-}
-
-func (b *Bot) chooseRuntime(t *store.Txn, chat ChatRef, replyTo int, name string) error {
-	c, err := b.cfg.Chats.SetRuntime(t, chat.Key(), name)
-	if errors.Is(err, bridge.ErrNoRuntime) {
-		c, err := b.cfg.Chats.Get(t, chat.Key())
-		if err != nil {
-			return err
-		}
-		var m formatting.Builder
-		m.Text(textRuntimeWrong)
-		return b.offerRuntimes(t, chat, replyTo, &m, c.Host)
-	}
-	if err != nil {
-		return err
-	}
-	var m formatting.Builder
-	m.Text(textRuntimeSet).Bold(c.Runtime).Text("." + textFreshSession)
-	return b.send(t, chat, replyTo, "", m.Message())
-}
-
-func (b *Bot) grantsCommand(t *store.Txn, s author, _ string) error {
-	c, err := b.cfg.Chats.Get(t, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	grants, err := b.cfg.Approvals.Grants(t.Context(), c.Host, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	if len(grants) == 0 {
-		return b.say(t, s.chat, s.message, textGrantsNone)
-	}
-	var m formatting.Builder
-	m.Text(textGrants)
-	var rows [][]option
-	for i, g := range grants {
-		m.Text(fmt.Sprintf("\n%d. ", i+1))
-		grantWords(&m, g)
-		m.Text(", for the " + g.Scope)
-		if g.Name != "" {
-			m.Text(", by " + formatting.Inline(g.Name, 64))
-		}
-		rows = append(rows, []option{{Label: fmt.Sprintf("Remove %d", i+1), choice: choice{Do: doRevoke, Args: []string{c.Host, g.ID}}}})
-	}
-	return b.send(t, s.chat, s.message, "", m.Split()[0], rows...)
 }
 
 func (b *Bot) enableCommand(t *store.Txn, s author, _ string) error {

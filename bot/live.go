@@ -16,8 +16,12 @@ const (
 	doUnqueue  = "unqueue"  // prompt
 )
 
-// maxStreaming is how many UTF-16 units of the answer a live turn shows; its end, where it is longer.
-const maxStreaming = 3000
+// maxStreaming is how many UTF-16 units of the answer a live turn shows at the most; its end, where it is longer. maxFace
+// is what all of it may be.
+const (
+	maxStreaming = 3000
+	maxFace      = 4000
+)
 
 // liveTurns are the turns that stream at this moment. They are only what is on the screen: a restart forgets them, and
 // the next hint of a turn brings it back.
@@ -91,13 +95,14 @@ func liveFace(l bridge.Live, took time.Duration) formatting.Message {
 		case s.Now:
 			mark = "▸ "
 		}
-		m.Text("\n" + mark + formatting.Inline(s.Text, 120))
+		m.Text("\n" + mark + formatting.Inline(s.Text, 100))
 	}
 	if n := len(l.Plan) - 12; n > 0 {
 		m.Text("\n… and " + plural(n, "more step"))
 	}
 	text := formatting.StripInternal(l.Text)
-	if parts := formatting.Render(text, formatting.Options{Stream: true, Limit: maxStreaming}); len(parts) > 0 {
+	room := min(maxStreaming, max(maxFace-m.Len(), 64))
+	if parts := formatting.Render(text, formatting.Options{Stream: true, Limit: room}); len(parts) > 0 {
 		m.Text("\n\n").Append(parts[len(parts)-1])
 	}
 	return m.Split()[0]

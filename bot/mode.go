@@ -2,7 +2,6 @@ package bot
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"drawbridge/approvals"
@@ -97,7 +96,7 @@ func (b *Bot) chooseMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) e
 	if m == c.Mode {
 		var text formatting.Builder
 		text.Text(textModeSame).Bold(string(m))
-		return b.send(t, s.chat, s.message, "", text.Message())
+		return b.respond(t, s, text.Message())
 	}
 	if m == policy.FullAccess {
 		return b.confirmFull(t, s, c)
@@ -110,7 +109,7 @@ func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
 		return err
 	}
 	var text formatting.Builder
-	text.Text(textModeSet).Bold(string(m)).Text(": " + modeMeans(m) + ". " + textModeNext)
+	modeIsSet(&text, m)
 	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
 	if err != nil {
 		return err
@@ -118,7 +117,11 @@ func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
 	if len(open) > 0 {
 		text.Text("\n" + textModeWaiting + plural(len(open), "question") + ", see /pending.")
 	}
-	return b.send(t, s.chat, s.message, "", text.Message())
+	return b.respond(t, s, text.Message())
+}
+
+func modeIsSet(m *formatting.Builder, mode policy.Mode) {
+	m.Text(textModeSet).Bold(string(mode)).Text(": " + modeMeans(mode) + ".\n" + textModeNext)
 }
 
 // changeMode changes the mode and leaves a line in the audit log.
@@ -147,7 +150,7 @@ func (b *Bot) confirmFull(t *store.Txn, s author, c bridge.Chat) error {
 		}})
 	}
 	rows = append(rows, []option{{Label: textFullNo + string(c.Mode), choice: choice{Do: doKeep}}})
-	return b.send(t, s.chat, s.message, "", m.Split()[0], rows...)
+	return b.respond(t, s, m.Split()[0], rows...)
 }
 
 func these(n int) string {
@@ -161,20 +164,27 @@ func these(n int) string {
 // ones are never among them, nor is any of which not every byte finds room in the message.
 func listAllowed(m *formatting.Builder, open []approvals.Record, i policy.Interaction) []string {
 	var ids []string
+	entities := 0
 	for _, r := range open {
 		c := r.Question.Categories
 		if len(ids) == maxListed || policy.HumanOnly(c...) || policy.Decide(policy.FullAccess, i, c...) != policy.Allow {
 			continue
 		}
-		var one formatting.Builder
-		cardBody(&one, r.Question)
-		if m.Len()+one.Len() > 3600 {
+		if openFace(r, card{}).empty {
 			continue
 		}
+		var one formatting.Builder
+		one.Text("\n")
+		cardBody(&one, r.Question, nil)
+		marks := entities + len(one.Message().Entities)
+		if m.Len()+one.Len() > 3600 || marks > maxCardEntities-10 {
+			continue // a message too long would be cut, and an entity too many dropped in silence
+		}
+		entities = marks
 		if len(ids) == 0 {
 			m.Text("\n\n" + textFullList)
 		}
-		m.Text("\n").Append(one.Message())
+		m.Append(one.Message())
 		ids = append(ids, string(r.ID))
 	}
 	return ids
@@ -203,23 +213,4 @@ func (b *Bot) useFull(t *store.Txn, s author, ids []string, token string) (allow
 		}
 	}
 	return allowed, nil
-}
-
-func runtimeRows(h bridge.Hello) [][]option {
-	var rows [][]option
-	for _, name := range sortedRuntimes(h) {
-		rows = append(rows, []option{{
-			Label: buttonLabel(name), Disabled: h.Runtimes[name].State == runner.Failed, choice: choice{Do: doRuntime, Args: []string{name}},
-		}})
-	}
-	return rows
-}
-
-func sortedRuntimes(h bridge.Hello) []string {
-	var names []string
-	for name := range h.Runtimes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -2,9 +2,8 @@ package bot
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
+	"unicode/utf8"
 
 	"drawbridge/approvals"
 	"drawbridge/bridge"
@@ -52,6 +51,26 @@ func (b *Bot) Project(t *store.Txn, e bridge.Entry) error {
 	return nil
 }
 
+// Omitted is bridge.Omitter: the chat is told that something could not be shown, and a turn's live message does not stay.
+func (b *Bot) Omitted(t *store.Txn, e bridge.Entry) error {
+	chat, err := ParseChat(e.Chat)
+	if err != nil {
+		return nil //nolint:nilerr // nobody can be told
+	}
+	if e.Event.Kind != runner.TurnEnded {
+		return b.say(t, chat, 0, textOmitted)
+	}
+	var r runner.Result
+	if e.Event.Result != nil {
+		r = *e.Event.Result
+	}
+	var m formatting.Builder
+	m.Bold(turnWords(r)).Text("\n" + textOmitted)
+	return b.cfg.Outbox.Put(t, Outgoing{
+		Chat: chat, Kind: KindEdit, Slot: liveSlot(e.Turn), Upsert: true, Final: true, Text: m.Message().Text, Entities: m.Message().Entities,
+	})
+}
+
 func (b *Bot) turnStarted(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	c, err := b.cfg.Chats.Get(t, e.Chat)
 	if err != nil {
@@ -79,15 +98,6 @@ func (b *Bot) turnStarted(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	})
 }
 
-// replyTo is the message that a prompt was, 0 if it was none.
-func replyTo(p bridge.Prompt) int {
-	n, err := strconv.Atoi(p.Ref)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	n, known, err := store.Get[turnNote](t, turnNoteKey(e.Turn))
 	if err != nil {
@@ -103,7 +113,7 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 		if last == 0 { // the host died: everything that it has written
 			last = 1<<53 - 1
 		}
-		entries, err := bridge.TimelineIn(t, n.Host, e.Chat, n.First, last, 0)
+		entries, err := bridge.TimelineIn(t, n.Host, n.Chat, n.First, last, 0)
 		if err != nil {
 			return err
 		}
@@ -130,11 +140,11 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	if err != nil {
 		return err
 	}
-	return b.answer(t, chat, e.Turn, n.Prompt, s.answer, r.Outcome)
+	return b.sayAnswer(t, chat, e.Turn, n.Prompt, s.answer, r.Outcome)
 }
 
-// answer sends what the agent said at last: text and entities, in as many messages as it takes, or a file.
-func (b *Bot) answer(t *store.Txn, chat ChatRef, turn string, p bridge.Prompt, text string, o runner.Outcome) error {
+// sayAnswer sends what the agent said at last: text and entities, in as many messages as it takes, or as files.
+func (b *Bot) sayAnswer(t *store.Txn, chat ChatRef, turn string, p bridge.Prompt, text string, o runner.Outcome) error {
 	messages := formatting.Render(text, formatting.Options{})
 	if len(messages) == 0 {
 		if o != runner.Completed {
@@ -142,12 +152,8 @@ func (b *Bot) answer(t *store.Txn, chat ChatRef, turn string, p bridge.Prompt, t
 		}
 		messages = []formatting.Message{{Text: textNoAnswer}}
 	}
-	var file *Outgoing
-	if len(messages) > maxAnswer {
-		file = &Outgoing{
-			Chat: chat, Kind: KindDocument, Text: textAnswerFile, Silent: true,
-			Document: &Document{Name: "answer.md", Bytes: []byte(cut(text, 250<<10))},
-		}
+	long := len(messages) > maxAnswer
+	if long {
 		messages = messages[:1]
 	}
 	for i, m := range messages {
@@ -161,17 +167,36 @@ func (b *Bot) answer(t *store.Txn, chat ChatRef, turn string, p bridge.Prompt, t
 			return err
 		}
 	}
-	if file == nil {
+	if !long {
 		return nil
 	}
-	return b.cfg.Outbox.Put(t, *file)
+	parts := cutText(text, maxInline)
+	for i, part := range parts {
+		name, caption := "answer.md", textAnswerFile
+		if len(parts) > 1 {
+			name, caption = fmt.Sprintf("answer-%d.md", i+1), fmt.Sprintf(textAnswerPart, i+1, len(parts))
+		}
+		err := b.cfg.Outbox.Put(t, Outgoing{
+			Chat: chat, Kind: KindDocument, Text: caption, Silent: true, Document: &Document{Name: name, Bytes: []byte(part)},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
+// cutText cuts a text into parts of at most n bytes, between characters.
+func cutText(s string, n int) []string {
+	var out []string
+	for len(s) > n {
+		at := n
+		for at > 0 && !utf8.RuneStart(s[at]) {
+			at--
+		}
+		out, s = append(out, s[:at]), s[at:]
 	}
-	return strings.ToValidUTF8(s[:n], "")
+	return append(out, s)
 }
 
 func (b *Bot) requestOpened(t *store.Txn, e bridge.Entry) error {

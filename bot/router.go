@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"time"
+	"unicode"
 
 	"drawbridge/approvals"
 	"drawbridge/formatting"
@@ -18,6 +19,7 @@ type author struct {
 	approvals.Person
 	chat    ChatRef
 	message int       // to reply to; 0 if there is none
+	tapped  int       // whose button was tapped; 0 if none was
 	at      time.Time // on the clock of prompts
 }
 
@@ -60,6 +62,9 @@ func (b *Bot) Aside(t *store.Txn, a Aside) error {
 	if err != nil || a.Chat.ID == 0 || !role.CanPrompt() {
 		return err
 	}
+	if enabled, err := b.cfg.People.enabled(t, a.Chat); err != nil || !enabled {
+		return err
+	}
 	return b.say(t, a.Chat, 0, textAside)
 }
 
@@ -75,11 +80,15 @@ func (b *Bot) message(t *store.Txn, d *Delivery) error {
 	if err != nil || !ok {
 		return err
 	}
-	if name, args, is := b.command(m); is && authored(m) {
-		return b.run(t, d, s, name, args)
+	name, args, is := b.command(m)
+	if is && authored(m) {
+		return b.run(t, s, name, args)
 	}
 	enabled, err := b.cfg.People.enabled(t, s.chat)
 	if err != nil || !enabled || !b.meantForUs(m) {
+		return err
+	}
+	if err := b.showUnseen(t, s.chat); err != nil {
 		return err
 	}
 	if authored(m) && m.ReplyToMessage != nil && len(d.Updates) == 1 {
@@ -95,7 +104,8 @@ func (b *Bot) message(t *store.Txn, d *Delivery) error {
 
 // content reports whether a message is one that somebody wrote, and not the note of an event in the chat.
 func content(m *models.Message) bool {
-	return m.Text != "" || m.Caption != "" || len(m.Photo) > 0 || m.Document != nil || m.Voice != nil || m.Audio != nil || m.Video != nil
+	return m.Text != "" || m.Caption != "" || len(m.Photo) > 0 || m.Document != nil || m.Voice != nil || m.Audio != nil || m.Video != nil ||
+		m.VideoNote != nil || m.Sticker != nil || m.Location != nil || m.Contact != nil || m.Poll != nil
 }
 
 // authored reports whether a message is its author's own word: only such a one counts as a command or an answer.
@@ -153,32 +163,45 @@ func personName(u *models.User) string {
 // meantForUs reports whether a message in a group is for the bot: a reply to somebody else is not, unless it names the
 // bot. Telegram's privacy mode keeps the rest away where it is on.
 func (b *Bot) meantForUs(m *models.Message) bool {
-	r := m.ReplyToMessage
-	if r == nil || r.From == nil || r.ForumTopicCreated != nil || strings.EqualFold(r.From.Username, b.named()) || m.Chat.Type == models.ChatTypePrivate {
+	if m.Chat.Type == models.ChatTypePrivate {
 		return true
 	}
-	return r.From.ID == b.cfg.API.ID() || b.named() != "" && strings.Contains(strings.ToLower(m.Text+m.Caption), "@"+strings.ToLower(b.named()))
+	if _, _, at := splitCommand(m); at != "" && !strings.EqualFold(at, b.named()) {
+		return false // a command for another bot
+	}
+	r := m.ReplyToMessage
+	if r == nil || r.From == nil || r.ForumTopicCreated != nil || r.From.ID == b.cfg.API.ID() {
+		return true
+	}
+	return b.named() != "" && strings.Contains(strings.ToLower(m.Text+m.Caption), "@"+strings.ToLower(b.named()))
 }
 
 // command reads a command that stands at the beginning of a message: its name in lower case, without the bot's name, and
 // what follows. A command that names another bot is none.
 func (b *Bot) command(m *models.Message) (name, args string, ok bool) {
-	if !strings.HasPrefix(m.Text, "/") {
+	name, args, at := splitCommand(m)
+	if name == "" || at != "" && !strings.EqualFold(at, b.named()) {
 		return "", "", false
 	}
-	word, args, _ := strings.Cut(m.Text[1:], " ")
-	if first, rest, cut := strings.Cut(word, "\n"); cut {
-		word, args = first, rest+" "+args
+	return name, args, true
+}
+
+// splitCommand takes a message that begins like a command apart; its name is empty if it does not.
+func splitCommand(m *models.Message) (name, args, at string) {
+	text, ok := strings.CutPrefix(m.Text, "/")
+	if !ok {
+		return "", "", ""
 	}
-	name, at, named := strings.Cut(word, "@")
-	if named && !strings.EqualFold(at, b.named()) {
-		return "", "", false
+	word := text
+	if i := strings.IndexFunc(text, unicode.IsSpace); i >= 0 {
+		word, args = text[:i], strings.TrimSpace(text[i:])
 	}
+	name, at, _ = strings.Cut(word, "@")
 	name = strings.ToLower(name)
 	if name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
-		return "", "", false // a path, for one
+		return "", "", "" // a path, for one
 	}
-	return name, strings.TrimSpace(args), true
+	return name, args, at
 }
 
 // moment orders what people wrote in a chat: by Telegram's second, and within it by the number of the message.
@@ -189,7 +212,7 @@ func moment(m *models.Message) time.Time {
 // edited changes a prompt that still waits. One that has begun is not touched.
 func (b *Bot) edited(t *store.Txn, d *Delivery, m *models.Message) error {
 	role, err := b.cfg.People.Role(t, d.Person)
-	if err != nil || !role.CanPrompt() || !authored(m) || m.Text == "" {
+	if err != nil || !role.CanPrompt() || !authored(m) || m.Text == "" && m.Caption == "" {
 		return err
 	}
 	text, _ := promptText([]*models.Message{m}, b.cfg.API.ID())
@@ -203,7 +226,7 @@ func (b *Bot) stopDraft(t *store.Txn, d *Delivery) error {
 	if err != nil || !role.CanPrompt() {
 		return err
 	}
-	_, err = b.cfg.Chats.Stop(t, d.Chat.Key(), time.Time{}, false)
+	_, err = b.stop(t, d.Chat, time.Time{}, false)
 	return err
 }
 
@@ -230,8 +253,8 @@ func (b *Bot) Migrated(t *store.Txn, from, to int64) error {
 }
 
 // say sends a short text.
-func (b *Bot) say(t *store.Txn, chat ChatRef, replyTo int, text string, rows ...[]option) error {
-	return b.send(t, chat, replyTo, "", formatting.Message{Text: text}, rows...)
+func (b *Bot) say(t *store.Txn, chat ChatRef, replyTo int, text string) error {
+	return b.send(t, chat, replyTo, "", formatting.Message{Text: text})
 }
 
 // send sends a message with buttons, under a slot if it will be changed later.
@@ -241,6 +264,18 @@ func (b *Bot) send(t *store.Txn, chat ChatRef, replyTo int, slot string, m forma
 		return err
 	}
 	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindSend, Slot: slot, Text: m.Text, Entities: m.Entities, Buttons: buttons, ReplyTo: replyTo})
+}
+
+// respond answers a command with a message, and a tap by changing the message that was tapped.
+func (b *Bot) respond(t *store.Txn, s author, m formatting.Message, rows ...[]option) error {
+	if s.tapped == 0 {
+		return b.send(t, s.chat, s.message, "", m, rows...)
+	}
+	buttons, err := b.buttons(t, s.chat, rows...)
+	if err != nil {
+		return err
+	}
+	return b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindEdit, MessageID: s.tapped, Text: m.Text, Entities: m.Entities, Buttons: buttons})
 }
 
 // Prepare is Preparer: files are fetched before the commit, and only for people who may prompt.

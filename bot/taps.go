@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"drawbridge/approvals"
 	"drawbridge/bridge"
@@ -42,10 +43,18 @@ func (b *Bot) tapped(t *store.Txn, d *Delivery, q *models.CallbackQuery) (notice
 	if err != nil {
 		return notice{}, err
 	}
-	if !role.CanTap() || !enabled {
+	switch {
+	case role == approvals.Viewer:
+		return notice{tapViewer, true}, nil
+	case !role.CanTap():
 		return notice{tapNobody, true}, nil
+	case !enabled:
+		return notice{tapGroupOff, true}, nil
 	}
 	s := author{Person: approvals.Person{ID: q.From.ID, Name: personName(&q.From), Role: role}, chat: d.Chat}
+	if m := q.Message.Message; m != nil {
+		s.tapped = m.ID
+	}
 	if turn, ok := strings.CutPrefix(q.Data, doStop+":"); ok {
 		return b.stopTap(t, s, turn)
 	}
@@ -56,15 +65,11 @@ func (b *Bot) tapped(t *store.Txn, d *Delivery, q *models.CallbackQuery) (notice
 	if !ok {
 		return notice{tapStale, false}, nil
 	}
-	message := 0
-	if q.Message.Message != nil {
-		message = q.Message.Message.ID
-	}
-	return b.chosen(t, s, c, q.ID, message)
+	return b.chosen(t, s, c, q)
 }
 
 // chosen carries a choice out. The arity of c.Args was fixed when the button was made.
-func (b *Bot) chosen(t *store.Txn, s author, c choice, token string, message int) (notice, error) {
+func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) (notice, error) {
 	arg := func(i int) string {
 		if i < len(c.Args) {
 			return c.Args[i]
@@ -73,37 +78,32 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, token string, message int
 	}
 	switch c.Do {
 	case doDecide:
-		return b.decideTap(t, s, approvals.Tap{ID: approvals.ID(arg(0)), Action: arg(1), Token: token}, message)
+		return b.decideTap(t, s, approvals.Tap{ID: approvals.ID(arg(0)), Action: arg(1), Token: q.ID})
 	case doAnswer:
-		return b.decideTap(t, s, approvals.Tap{ID: approvals.ID(arg(0)), Answers: map[string][]string{arg(1): {arg(2)}}, Token: token}, message)
+		return b.answerTap(t, s, approvals.ID(arg(0)), arg(1), arg(2), q.ID)
+	case doPicked:
+		return b.answerTap(t, s, approvals.ID(arg(0)), arg(1), "", q.ID)
 	case doShow:
 		return b.showTap(t, s, approvals.ID(arg(0)))
 	case doContinue:
-		return b.continueTap(t, s, arg(0), message)
+		b.spend(t, q.Data) // a turn is continued once, however often the button is tapped
+		return b.continueTap(t, s, arg(0))
 	case doUnqueue:
-		return b.unqueueTap(t, s, arg(0), message)
+		return b.unqueueTap(t, s, arg(0), arg(1) != "")
 	case doMode:
-		return b.modeTap(t, s, arg(0), message)
+		return b.modeTap(t, s, arg(0))
 	case doFull:
-		return b.fullTap(t, s, c.Args, token, message)
+		return b.fullTap(t, s, c.Args, q.ID)
 	case doKeep:
-		return notice{text: textFullKept}, b.rewrite(t, s.chat, message, formatting.Message{Text: textFullKept})
+		return notice{text: textFullKept}, b.respond(t, s, formatting.Message{Text: textFullKept})
 	case doProject:
-		return notice{text: tapDone}, b.chooseProject(t, s.chat, 0, arg(0))
+		return notice{text: tapDone}, b.chooseProject(t, s, arg(0))
 	case doRuntime:
-		return notice{text: tapDone}, b.chooseRuntime(t, s.chat, 0, arg(0))
+		return notice{text: tapDone}, b.chooseRuntime(t, s, arg(0))
 	case doRevoke:
 		return b.revokeTap(t, s, arg(0), arg(1))
 	}
 	return notice{tapStale, false}, nil
-}
-
-// rewrite replaces a message that was tapped, and takes its buttons away.
-func (b *Bot) rewrite(t *store.Txn, chat ChatRef, message int, m formatting.Message) error {
-	if message == 0 {
-		return nil
-	}
-	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindEdit, MessageID: message, Text: m.Text, Entities: m.Entities})
 }
 
 func (b *Bot) stopTap(t *store.Txn, s author, turn string) (notice, error) {
@@ -114,84 +114,68 @@ func (b *Bot) stopTap(t *store.Txn, s author, turn string) (notice, error) {
 	if c.Active == nil || c.Active.Turn != turn {
 		return notice{text: textNothingRuns}, nil
 	}
-	done, err := b.cfg.Chats.Stop(t, s.chat.Key(), time.Time{}, false)
+	done, err := b.stop(t, s.chat, time.Time{}, false)
 	return notice{text: stoppedWords(done)}, err
 }
 
-// decideTap makes the one decision, or says what stands. The card's message may have been sent without its number having
-// been stored, in a crash: the tap names it.
-func (b *Bot) decideTap(t *store.Txn, s author, tap approvals.Tap, message int) (notice, error) {
+// decideTap makes the one decision, or says what stands.
+func (b *Bot) decideTap(t *store.Txn, s author, tap approvals.Tap) (notice, error) {
 	tap.Chat, tap.Person = s.chat.Key(), s.Person
-	if err := b.adopt(t, s.chat, tap.ID, message); err != nil {
+	if err := b.adopt(t, s, tap.ID); err != nil {
 		return notice{}, err
 	}
 	o, err := b.cfg.Approvals.DecideIn(t, tap)
-	if err != nil {
-		return notice{}, err
-	}
-	if err := b.closeStray(t, s.chat, o.Record, message); err != nil {
-		return notice{}, err
-	}
-	switch {
-	case o.Won && o.Decision.Decision == runner.Allowed && o.Record.Question.Kind == runner.KindQuestion:
-		return notice{text: textAnswered}, nil
-	case o.Won && o.Decision.Decision == runner.Allowed:
-		return notice{text: tapAllowed}, nil
-	case o.Won:
-		return notice{text: tapDenied}, nil
-	case o.Decision != nil:
-		return notice{cardOutcome(approvals.Standing(o.Record, o.Decision)), true}, nil
-	}
-	return notice{refusal(o.Refused), true}, nil
+	return decided(o), err
 }
 
-func (b *Bot) adopt(t *store.Txn, chat ChatRef, id approvals.ID, message int) error {
+// decided is what whoever tried to decide is told.
+func decided(o approvals.Outcome) notice {
+	q := o.Record.Question
+	switch {
+	case o.Won && o.Decision.Decision != runner.Allowed && q.Kind == runner.KindQuestion:
+		return notice{text: tapNotAnswered}
+	case o.Won && o.Decision.Decision != runner.Allowed && usual(o.Decision.Action):
+		return notice{text: tapDenied}
+	case o.Won && q.Kind == runner.KindQuestion:
+		return notice{text: textAnswered}
+	case o.Won && usual(o.Decision.Action):
+		return notice{text: tapAllowed}
+	case o.Won:
+		return notice{text: actionLabel(q, o.Decision.Action)}
+	case o.Decision != nil:
+		return notice{cardOutcome(q, approvals.Standing(o.Record, o.Decision)), true}
+	case o.Refused != "":
+		return notice{refusal(o.Refused), true}
+	}
+	return notice{text: tapNext} // an answer of several
+}
+
+// adopt notes the message that a tap came from, if it is not known where the card stands: it may have been sent without
+// its number having been stored, in a crash.
+func (b *Bot) adopt(t *store.Txn, s author, id approvals.ID) error {
 	c, ok, err := store.Get[card](t, cardKey(id))
-	if err != nil || !ok || message == 0 || c.Chat != chat.Key() || c.Shown {
+	if err != nil || !ok || s.tapped == 0 || c.Chat != s.chat.Key() || c.Shown {
 		return err
 	}
 	if _, known, err := SentAs(t, c.slot(id)); err != nil || known {
 		return err
 	}
-	_, err = b.cfg.Outbox.Adopt(t, c.slot(id), chat, message)
+	_, err = b.cfg.Outbox.Adopt(t, c.slot(id), s.chat, s.tapped)
 	return err
 }
 
-// closeStray takes the buttons from a copy of a card: a message that Telegram took and whose number was lost in a crash,
-// so that the card was sent again. Nobody else knows of it, so its buttons would stand for ever.
-func (b *Bot) closeStray(t *store.Txn, chat ChatRef, r approvals.Record, message int) error {
-	c, ok, err := store.Get[card](t, cardKey(r.ID))
-	if err != nil || !ok || message == 0 || c.Chat != chat.Key() {
-		return err
-	}
-	for _, slot := range []string{c.slot(r.ID), c.fileSlot(r.ID)} {
-		if sent, known, err := SentAs(t, slot); err != nil || known && sent.MessageID == message {
-			return err
-		}
-	}
-	if c.Shown { // it may be a copy of the file, which has no text to change
-		return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindButtons, MessageID: message})
-	}
-	f := cardFace(r, textMoved)
-	return b.rewrite(t, chat, message, f.Message)
-}
-
 func (b *Bot) showTap(t *store.Txn, s author, id approvals.ID) (notice, error) {
-	r, ok, err := store.Get[approvals.Record](t, approvals.AskKey(id))
-	if err != nil {
+	if err := b.adopt(t, s, id); err != nil {
 		return notice{}, err
 	}
-	d, decided, err := store.Get[approvals.Decision](t, approvals.DecisionKey(id))
-	if err != nil {
-		return notice{}, err
-	}
+	r, stand, ok, err := b.stands(t, s.chat, id)
 	switch {
-	case !ok || r.Chat != s.chat.Key():
+	case err != nil:
+		return notice{}, err
+	case !ok:
 		return notice{tapStale, false}, nil
-	case decided:
-		return notice{cardOutcome(approvals.Standing(r, &d)), true}, nil
-	case approvals.Standing(r, nil).Word != approvals.StandsOpen:
-		return notice{cardOutcome(approvals.Standing(r, nil)), true}, nil
+	case stand.Word != approvals.StandsOpen:
+		return notice{cardOutcome(r.Question, stand), true}, nil
 	}
 	sent, err := b.showCard(t, r)
 	if err != nil || sent {
@@ -200,30 +184,57 @@ func (b *Bot) showTap(t *store.Txn, s author, id approvals.ID) (notice, error) {
 	return notice{text: tapShownTwice}, nil
 }
 
-func (b *Bot) continueTap(t *store.Txn, s author, turn string, message int) (notice, error) {
-	p := bridge.Prompt{
-		ID: "c:" + strings.TrimPrefix(turn, "t."), Text: textContinuePrompt, By: strconv.FormatInt(s.ID, 10), Name: s.Name, At: time.Now(), Resume: true,
+// continueTap hands the interrupted turn's successor over. It counts as written right after the latest stop: Telegram's
+// clock, by which prompts and stops are ordered, says nothing of taps.
+func (b *Bot) continueTap(t *store.Txn, s author, turn string) (notice, error) {
+	c, err := b.cfg.Chats.Get(t, s.chat.Key())
+	if err != nil {
+		return notice{}, err
 	}
-	if message != 0 {
-		if err := b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: message}); err != nil {
+	p := bridge.Prompt{
+		ID: "c:" + strings.TrimPrefix(turn, "t."), Text: textContinuePrompt, By: strconv.FormatInt(s.ID, 10), Name: s.Name,
+		At: c.Stopped.Add(time.Nanosecond), Resume: true,
+	}
+	if s.tapped != 0 {
+		if err := b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: s.tapped}); err != nil {
 			return notice{}, err
 		}
 	}
-	return notice{text: textContinued}, b.enqueue(t, s.chat, message, p)
+	return notice{text: textContinued}, b.enqueue(t, s.chat, s.tapped, p)
 }
 
-func (b *Bot) unqueueTap(t *store.Txn, s author, prompt string, message int) (notice, error) {
+// unqueueTap takes a waiting prompt back. listed says that the button stood in a list, which is shown without it then.
+func (b *Bot) unqueueTap(t *store.Txn, s author, prompt string, listed bool) (notice, error) {
+	c, err := b.cfg.Chats.Get(t, s.chat.Key())
+	if err != nil {
+		return notice{}, err
+	}
 	ok, err := b.cfg.Chats.Unqueue(t, s.chat.Key(), prompt)
 	if err != nil {
 		return notice{}, err
 	}
+	n := notice{text: textTakenBack}
 	if !ok {
-		return notice{textTooLate, true}, nil
+		n = notice{textTooLate, true}
 	}
-	return notice{text: textTakenBack}, b.rewrite(t, s.chat, message, formatting.Message{Text: textTakenBack})
+	for _, p := range c.Queue {
+		if p.ID != prompt {
+			continue
+		}
+		if err := b.closeQueued(t, s.chat, p, textTakenBack); err != nil {
+			return notice{}, err
+		}
+	}
+	switch {
+	case listed:
+		return n, b.showQueue(t, s)
+	case !ok && s.tapped != 0:
+		return n, b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: s.tapped})
+	}
+	return n, nil
 }
 
-func (b *Bot) modeTap(t *store.Txn, s author, mode string, message int) (notice, error) {
+func (b *Bot) modeTap(t *store.Txn, s author, mode string) (notice, error) {
 	m, err := policy.ParseMode(mode)
 	if err != nil {
 		return notice{tapStale, false}, nil //nolint:nilerr // an older version's button
@@ -232,25 +243,27 @@ func (b *Bot) modeTap(t *store.Txn, s author, mode string, message int) (notice,
 	if err != nil {
 		return notice{}, err
 	}
-	if m != policy.FullAccess && m != c.Mode && message != 0 {
-		if err := b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: message}); err != nil {
-			return notice{}, err
-		}
+	text := tapDone
+	switch {
+	case m == c.Mode:
+		return notice{text: textModeSame + string(m)}, nil
+	case m == policy.FullAccess:
+		text = tapConfirm
 	}
-	return notice{text: tapDone}, b.chooseMode(t, s, c, m)
+	return notice{text: text}, b.chooseMode(t, s, c, m)
 }
 
-func (b *Bot) fullTap(t *store.Txn, s author, ids []string, token string, message int) (notice, error) {
+func (b *Bot) fullTap(t *store.Txn, s author, ids []string, token string) (notice, error) {
 	allowed, err := b.useFull(t, s, ids, token)
 	if err != nil {
 		return notice{}, err
 	}
 	var m formatting.Builder
-	m.Text(textModeSet).Bold(string(policy.FullAccess)).Text(": " + modeMeans(policy.FullAccess) + ". " + textModeNext)
+	modeIsSet(&m, policy.FullAccess)
 	if len(ids) > 0 {
-		m.Text("\n" + plural(allowed, "question") + " allowed with it.")
+		m.Text("\n" + allowedWords(allowed, len(ids)))
 	}
-	return notice{text: tapDone}, b.rewrite(t, s.chat, message, m.Message())
+	return notice{text: tapDone}, b.respond(t, s, m.Message())
 }
 
 func (b *Bot) revokeTap(t *store.Txn, s author, host, grant string) (notice, error) {
@@ -258,10 +271,18 @@ func (b *Bot) revokeTap(t *store.Txn, s author, host, grant string) (notice, err
 	if err != nil {
 		return notice{}, err
 	}
+	n := notice{text: textGrantGone}
 	if !ok {
-		return notice{textGrantNot, false}, nil
+		n = notice{textGrantNot, false}
 	}
-	return notice{text: textGrantGone}, b.say(t, s.chat, 0, textGrantGone)
+	if s.tapped == 0 {
+		return n, nil
+	}
+	// The list was true when it was asked for; without its buttons nothing in it can be mistaken.
+	if err := b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: s.tapped}); err != nil {
+		return n, err
+	}
+	return n, b.say(t, s.chat, s.tapped, n.text+" "+textGrantsAgain)
 }
 
 // replyToCard is a reply to an open card: the answer to a question, or a denial with a reason. It never allows anything.
@@ -279,13 +300,15 @@ func (b *Bot) replyToCard(t *store.Txn, s author, m *models.Message) (bool, erro
 		if err != nil {
 			return false, err
 		}
-		for _, slot := range []string{c.slot(r.ID), c.fileSlot(r.ID)} {
-			sent, ok, err := SentAs(t, slot)
-			if err != nil {
-				return false, err
-			}
-			if ok && sent.MessageID == m.ReplyToMessage.ID {
-				return true, b.replied(t, s, r, m)
+		for posting := c.Posts; posting > 0; posting-- { // the older ones are still there to be replied to
+			for _, slot := range []string{slotOf(r.ID, posting), slotOf(r.ID, posting) + fileSuffix} {
+				sent, ok, err := SentAs(t, slot)
+				if err != nil {
+					return false, err
+				}
+				if ok && sent.MessageID == m.ReplyToMessage.ID {
+					return true, b.replied(t, s, r, m)
+				}
 			}
 		}
 	}
@@ -293,31 +316,30 @@ func (b *Bot) replyToCard(t *store.Txn, s author, m *models.Message) (bool, erro
 }
 
 func (b *Bot) replied(t *store.Txn, s author, r approvals.Record, m *models.Message) error {
-	tap := approvals.Tap{ID: r.ID, Chat: s.chat.Key(), Person: s.Person, Token: "m" + ref(m)}
-	if r.Question.Kind == runner.KindQuestion {
-		if len(r.Question.Queries) != 1 {
-			return b.say(t, s.chat, s.message, refusal(approvals.RefusedAnswers))
-		}
-		tap.Answers = map[string][]string{r.Question.Queries[0].ID: {m.Text}}
-	} else {
-		word, reason, _ := strings.Cut(m.Text, " ")
-		if !strings.EqualFold(strings.Trim(word, ".,:;!"), "deny") {
-			return b.say(t, s.chat, s.message, textReplyHelp)
-		}
-		tap.Action, tap.Reason = denial(r), strings.TrimSpace(reason)
+	words, token := m.Text, "m"+ref(m)
+	switch {
+	case !s.Role.CanTap():
+		return b.say(t, s.chat, s.message, textViewer)
+	case r.Question.Kind == runner.KindQuestion:
+		return b.answerReply(t, s, r, words, token)
 	}
-	o, err := b.cfg.Approvals.DecideIn(t, tap)
+	word, reason := words, ""
+	if i := strings.IndexFunc(words, unicode.IsSpace); i >= 0 {
+		word, reason = words[:i], strings.TrimSpace(words[i:])
+	}
+	if !strings.EqualFold(strings.Trim(word, ".,:;!"), "deny") {
+		return b.say(t, s.chat, s.message, textReplyHelp)
+	}
+	o, err := b.cfg.Approvals.DecideIn(t, approvals.Tap{
+		ID: r.ID, Chat: s.chat.Key(), Person: s.Person, Action: denial(r), Reason: reason, Token: token,
+	})
 	switch {
 	case err != nil:
 		return err
-	case o.Won && r.Question.Kind == runner.KindQuestion:
-		return b.say(t, s.chat, s.message, textAnswered)
-	case o.Won:
+	case o.Won && reason != "":
 		return b.say(t, s.chat, s.message, textDenied)
-	case o.Decision != nil:
-		return b.say(t, s.chat, s.message, cardOutcome(approvals.Standing(o.Record, o.Decision)))
 	}
-	return b.say(t, s.chat, s.message, refusal(o.Refused))
+	return b.say(t, s.chat, s.message, decided(o).text)
 }
 
 // denial is the action of a record that refuses.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -21,6 +23,12 @@ type Projection interface {
 	Project(t *store.Txn, e Entry) error
 	// Live is called with what streams. It may miss some, and must not block.
 	Live(l Live)
+}
+
+// Omitter is a Projection that wants to know of entries that could not be shown, to say so in the chat. It joins the commit
+// that moves the gateway past e.
+type Omitter interface {
+	Omitted(t *store.Txn, e Entry) error
 }
 
 // FollowerConfig is what a Follower needs. Zero durations get their defaults.
@@ -42,8 +50,19 @@ func NewFollower(c FollowerConfig) *Follower {
 	return &Follower{cfg: c}
 }
 
-// batch is how many entries are handled in one commit at the most.
-const batch = 16
+const (
+	// batch is how many entries are handled in one commit at the most.
+	batch = 16
+	// maxTries is how often an entry is tried that cannot be handled although the store answers. Then it is set aside: one
+	// that fails for ever must not keep a whole host silent.
+	maxTries = 4
+)
+
+// trouble is what a follower remembers of the entry that it can't get past.
+type trouble struct {
+	seq   int64
+	tries int
+}
 
 type cursor struct {
 	V   int   `json:"v"`
@@ -81,6 +100,7 @@ func (f *Follower) Run(ctx context.Context) error {
 func (f *Follower) follow(ctx context.Context, host string) {
 	logger := f.cfg.Logger.With("host", host)
 	var hints <-chan store.Message
+	var bad trouble
 	tick := time.NewTicker(f.cfg.Reread)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -91,7 +111,7 @@ func (f *Follower) follow(ctx context.Context, host string) {
 			}
 		}
 		for {
-			n, err := f.step(ctx, host)
+			n, err := f.step(ctx, host, &bad)
 			if err != nil && ctx.Err() == nil {
 				logger.Warn("cannot follow a log; trying again", "err", err)
 			}
@@ -125,16 +145,22 @@ func (f *Follower) wait(ctx context.Context, hints <-chan store.Message, tick <-
 	}
 }
 
-// step handles the next entries of a host's log and says how many.
-func (f *Follower) step(ctx context.Context, host string) (n int64, err error) {
+// step handles the next entries of a host's log and says how many. After a failure it takes them one by one, until the
+// one that fails is handled or set aside.
+func (f *Follower) step(ctx context.Context, host string, bad *trouble) (n int64, err error) {
+	var seq int64 // of the entry that is being handled
+	most := int64(batch)
+	if bad.tries > 0 {
+		most = 1
+	}
 	err = store.Update(ctx, f.cfg.DB, func(t *store.Txn) error {
-		n = 0
+		n, seq = 0, 0
 		cur, _, err := store.Get[cursor](t, cursorKey(host))
 		if err != nil {
 			return err
 		}
 		keys := []string{headKey(host)}
-		for i := range int64(batch) {
+		for i := range most {
 			keys = append(keys, entryKey(host, cur.Seq+i+1))
 		}
 		if err := t.Preload(keys...); err != nil {
@@ -144,19 +170,20 @@ func (f *Follower) step(ctx context.Context, host string) (n int64, err error) {
 		if err != nil {
 			return err
 		}
-		for n < batch && cur.Seq+n < end.Seq {
+		for n < most && cur.Seq+n < end.Seq {
 			n++
-			e, ok, err := store.Peek[Entry](t, entryKey(host, cur.Seq+n))
+			seq = cur.Seq + n
+			e, ok, err := store.Peek[Entry](t, entryKey(host, seq))
 			if err != nil {
 				return err
 			}
 			if !ok {
 				// No gateway was here for as long as the host keeps its log.
-				f.cfg.Logger.Warn("an entry of a log was forgotten before it was read", "host", host, "seq", cur.Seq+n)
+				f.cfg.Logger.Warn("an entry of a log was forgotten before it was read", "host", host, "seq", seq)
 				continue
 			}
-			if err := f.apply(t, host, e); err != nil {
-				return fmt.Errorf("bridge: handle entry %d of %s: %w", e.Seq, host, err)
+			if err := f.handle(t, host, e); err != nil {
+				return fmt.Errorf("bridge: handle entry %d of %s: %w", seq, host, err)
 			}
 		}
 		if n == 0 {
@@ -164,31 +191,99 @@ func (f *Follower) step(ctx context.Context, host string) (n int64, err error) {
 		}
 		return store.Put(t, cursorKey(host), cursor{V: Version, Seq: cur.Seq + n})
 	})
-	return n, err
+	switch {
+	case err == nil:
+		*bad = trouble{}
+		return n, nil
+	case seq == 0 || ctx.Err() != nil || passing(err):
+		return n, err
+	case bad.seq != seq:
+		*bad = trouble{seq: seq}
+	}
+	if bad.tries++; bad.tries < maxTries {
+		return n, err
+	}
+	f.cfg.Logger.Error("an entry of a log cannot be shown and is set aside", "host", host, "seq", seq, "err", err)
+	if err := f.setAside(ctx, host, seq); err != nil {
+		return 0, err
+	}
+	*bad = trouble{}
+	return 1, nil
 }
+
+// passing reports whether an error says nothing about the entry that was being handled.
+func passing(err error) bool {
+	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrConflict)
+}
+
+// setAside moves past an entry that cannot be shown. What it means for its chat's queue still happens.
+func (f *Follower) setAside(ctx context.Context, host string, seq int64) error {
+	skip := func(told, applied bool) error {
+		return store.Update(ctx, f.cfg.DB, func(t *store.Txn) error {
+			cur, _, err := store.Get[cursor](t, cursorKey(host))
+			if err != nil || cur.Seq >= seq {
+				return err
+			}
+			e, ok, err := store.Peek[Entry](t, entryKey(host, seq))
+			e.Host = host
+			if err == nil && ok && applied {
+				if _, err := f.settle(t, host, e); err != nil {
+					return err
+				}
+			}
+			if o, can := f.cfg.Projection.(Omitter); err == nil && ok && told && can {
+				if err := o.Omitted(t, e); err != nil {
+					return err
+				}
+			}
+			return store.Put(t, cursorKey(host), cursor{V: Version, Seq: seq})
+		})
+	}
+	err := skip(true, true)
+	if err != nil && !passing(err) {
+		err = skip(false, true)
+	}
+	if err != nil && !passing(err) {
+		err = skip(false, false)
+	}
+	return err
+}
+
+// handle is apply, with a panic as an error: a fault in showing one entry must not end the gateway.
+func (f *Follower) handle(t *store.Txn, host string, e Entry) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.cfg.Logger.Error("showing an entry panicked", "host", host, "seq", e.Seq, "panic", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return f.apply(t, host, e)
+}
+
+var errPanicked = errors.New("bridge: showing an entry panicked")
 
 func (f *Follower) apply(t *store.Txn, host string, e Entry) error {
 	e.Host = host
-	if e.Errand != nil {
-		f.cfg.Chats.returned(t, host, *e.Errand)
-		return f.cfg.Projection.Project(t, e)
+	mine, err := f.settle(t, host, e)
+	if err != nil || !mine {
+		return err // it was ended for this chat before, and shown then
 	}
+	return f.cfg.Projection.Project(t, e)
+}
+
+// settle does what an entry means for its chat's queue. It reports false for the end of a turn that is not the chat's.
+func (f *Follower) settle(t *store.Txn, host string, e Entry) (mine bool, err error) {
 	switch e.Event.Kind { //nolint:exhaustive // the others change no chat
 	case runner.TurnStarted:
-		if err := f.cfg.Chats.begun(t, e.Chat, e.Turn); err != nil {
-			return err
-		}
+		return true, f.cfg.Chats.begun(t, e.Chat, e.Turn)
 	case runner.TurnEnded:
 		var r runner.Result
 		if e.Event.Result != nil {
 			r = *e.Event.Result
 		}
-		mine, err := f.cfg.Chats.end(t, host, e.Chat, e.Turn, r)
-		if err != nil || !mine {
-			return err // it was ended for this chat before, and shown then
-		}
+		return f.cfg.Chats.end(t, host, e.Chat, e.Turn, r)
 	}
-	return f.cfg.Projection.Project(t, e)
+	return true, nil
 }
 
 // mourn ends the running turns of a host that is dead. Orders that it had not begun stay: it takes them when it is back.

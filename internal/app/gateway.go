@@ -57,6 +57,8 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 	g.outbox = bot.NewOutbox(bot.OutboxConfig{
 		DB: db, API: g.api, Logger: o.Logger, Pace: o.Pace, Reread: c.Timing.Reread,
 		OnMigrated: func(t *store.Txn, from, to int64) error { return g.bot.Migrated(t, from, to) },
+		OnDropped:  func(t *store.Txn, m bot.Outgoing, reason string) error { return g.bot.Dropped(t, m, reason) },
+		Blob:       func(ctx context.Context, name string) ([]byte, error) { return g.bot.Blob(ctx, name) },
 	})
 	g.bot = bot.New(bot.Config{
 		DB: db, Chats: g.chats, Approvals: g.approvals, Outbox: g.outbox, API: g.api, Acker: g.acker, People: g.people, Logger: o.Logger,
@@ -77,7 +79,7 @@ func (g *gateway) run(ctx context.Context) error {
 		return err
 	}
 	lease := bot.Lease{
-		DB: g.db, Name: leaseName, Owner: incarnation(), TTL: g.o.Config.Timing.Lease, Renew: g.o.Config.Timing.Renew, Logger: g.o.Logger,
+		DB: g.db, Name: leaseName, Owner: leaseOwner(g.o.Config), TTL: g.o.Config.Timing.Lease, Renew: g.o.Config.Timing.Renew, Logger: g.o.Logger,
 	}
 	all := newGroup(ctx)
 	all.start("outage", g.bot.RunOutages)
