@@ -26,6 +26,7 @@ type HostConfig struct {
 	Incarnation string // of this run of the process; see approvals.Config
 	Projects    []Project
 	Runtimes    []runner.Runtime
+	Reviewer    string // the reviewer's model as people are told; empty if there is none
 	Approvals   *approvals.Service
 	Log         *Log
 	// Data is this host's own folder: attachments are put there.
@@ -65,8 +66,17 @@ func NewHost(c HostConfig) *Host {
 	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
 	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
 	h := &Host{cfg: c, again: make(chan struct{}, 1), errands: map[string]bool{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
-	c.Log.flush = h.flushTurn
+	c.Log.flush, c.Log.cost = h.flushTurn, h.reviewCost
 	return h
+}
+
+func (h *Host) reviewCost(turn string, u runner.Usage) {
+	h.mu.Lock()
+	t := h.turns[turn]
+	h.mu.Unlock()
+	if t != nil {
+		t.rec.cost(u)
+	}
 }
 
 func (h *Host) flushTurn(ctx context.Context, turn string) error {
@@ -193,7 +203,7 @@ func (h *Host) announce(ctx context.Context) error {
 
 // offer is a hello without runtimes: the projects whose folders exist.
 func (h *Host) offer() Hello {
-	m := Hello{V: Version, Host: h.cfg.Name, Runtimes: map[string]runner.Capability{}}
+	m := Hello{V: Version, Host: h.cfg.Name, Reviewer: h.cfg.Reviewer, Runtimes: map[string]runner.Capability{}}
 	for _, p := range h.cfg.Projects {
 		if info, err := os.Stat(p.Folder); err != nil || !info.IsDir() {
 			h.cfg.Logger.Warn("project left out: its folder does not exist", "project", p.Name)

@@ -60,6 +60,7 @@ func (t *hostTurn) run(ctx context.Context) {
 	streamed()
 	t.rec.close()
 	background.Wait()
+	result.Usage = t.rec.total(result.Usage)
 	for {
 		err := store.Update(persist, t.h.cfg.DB, func(tx *store.Txn) error {
 			if err := t.h.endIn(tx, rec, result); err != nil {
@@ -157,6 +158,7 @@ func (t *hostTurn) asker() approvals.Run {
 	o := t.order
 	return approvals.Run{
 		ID: o.Turn, Chat: o.Chat, Project: o.Project, Session: o.Session, Turn: o.Turn, Runtime: o.Runtime, Prompted: o.Prompt.By,
+		Request:   o.Prompt.Text,
 		Workspace: t.h.workspace(o),
 		Policy:    func(ctx context.Context) (runner.Policy, error) { return t.h.policy(ctx, o) },
 	}

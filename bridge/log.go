@@ -23,6 +23,8 @@ type Log struct {
 	host string
 	// flush commits what the turn has said so far; see Opened.
 	flush func(ctx context.Context, turn string) error
+	// cost counts what a review took into its turn; see ReviewCost.
+	cost func(turn string, u runner.Usage)
 }
 
 // NewLog returns the log of a host.
@@ -82,6 +84,28 @@ func (l *Log) Opened(t *store.Txn, r approvals.Record) error {
 // Resolved is approvals.Config.Resolved of this host.
 func (l *Log) Resolved(t *store.Txn, r approvals.Record) error {
 	return l.AppendIn(t, requestEntry(r, runner.RequestResolved))
+}
+
+// Reviewed is approvals.Config.Reviewed of this host: each step of a reviewer of ours stands in the timeline, below what
+// the agent has said before it.
+func (l *Log) Reviewed(t *store.Txn, run approvals.Run, r runner.Review) error {
+	if l.flush != nil {
+		if err := l.flush(t.Context(), run.Turn); err != nil {
+			return err
+		}
+	}
+	return l.AppendIn(t, Entry{
+		Chat: run.Chat, Turn: run.Turn, Session: run.Session,
+		Event: runner.Event{Kind: runner.ReviewChanged, Turn: run.Turn, Review: &r},
+	})
+}
+
+// ReviewCost is approvals.Config.ReviewCost of this host: what a review took is part of what its turn took. A review
+// outside of a turn counts nowhere.
+func (l *Log) ReviewCost(run approvals.Run, u runner.Usage) {
+	if l.cost != nil {
+		l.cost(run.Turn, u)
+	}
 }
 
 func requestEntry(r approvals.Record, kind runner.EventKind) Entry {

@@ -157,6 +157,9 @@ type Hello struct {
 	Host     string                       `json:"host"`
 	Projects []Project                    `json:"projects"`
 	Runtimes map[string]runner.Capability `json:"runtimes"`
+	// Reviewer names the model that decides on this host what the mode auto leaves to a reviewer; empty if there is none,
+	// and a person is asked.
+	Reviewer string `json:"reviewer,omitempty"`
 }
 
 // Blob is a file on its way to a host, in pieces under blobKey.

@@ -40,6 +40,9 @@ type recorder struct {
 	said    []byte          // the end of the open message, trimmed when it is twice maxLive
 	live    Live
 	dirty   bool
+
+	used     runner.Usage // the runtime's last word on what the turn took
+	reviewed runner.Usage // what reviews of ours took, of which the runtime does not know
 }
 
 func newRecorder(l *Log, logger *slog.Logger, base Entry, now time.Time) *recorder {
@@ -71,7 +74,12 @@ func (r *recorder) take(e runner.Event) {
 		r.add(e)
 	case runner.SessionStarted, runner.TurnStarted, runner.TurnEnded, runner.RequestOpened, runner.RequestResolved:
 		// the host writes these itself
-	case runner.ReviewChanged, runner.PolicyChanged, runner.BackgroundEvent, runner.UsageUpdated, runner.Notice:
+	case runner.UsageUpdated:
+		if e.Usage != nil {
+			r.used = *e.Usage
+			r.addUsage()
+		}
+	case runner.ReviewChanged, runner.PolicyChanged, runner.BackgroundEvent, runner.Notice:
 		r.add(e)
 	default:
 		r.logger.Warn("event of an unknown kind skipped", "kind", string(e.Kind))
@@ -145,6 +153,37 @@ func (r *recorder) completed(e runner.Event) {
 	r.live.Doing, r.dirty = "", true
 	r.live.Steps++
 	r.add(runner.Event{Kind: runner.ItemCompleted, Turn: r.base.Turn, Item: &it})
+}
+
+// cost counts what a review took.
+func (r *recorder) cost(u runner.Usage) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reviewed.Input += u.Input
+	r.reviewed.Cached += u.Cached
+	r.reviewed.Output += u.Output
+	if !r.closed {
+		r.addUsage()
+	}
+}
+
+// total adds what reviews took to what the runtime says of the turn. The context is the agent's alone.
+func (r *recorder) total(u runner.Usage) runner.Usage {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.with(u)
+}
+
+func (r *recorder) with(u runner.Usage) runner.Usage {
+	u.Input += r.reviewed.Input
+	u.Cached += r.reviewed.Cached
+	u.Output += r.reviewed.Output
+	return u
+}
+
+func (r *recorder) addUsage() {
+	u := r.with(r.used)
+	r.add(runner.Event{Kind: runner.UsageUpdated, Turn: r.base.Turn, Usage: &u})
 }
 
 func (r *recorder) add(e runner.Event) {
