@@ -57,6 +57,9 @@ type Config struct {
 	// PublishIsOrdinary reports whether an owner moved publishing out of human-only for the project in a folder. Nil
 	// means that none was.
 	PublishIsOrdinary func(folder string) bool
+	// Trusts reports whether the owner trusts the project in a folder: programs that its git configuration names may run
+	// then. Nil trusts none. Its settings and MCP servers are not loaded in either case.
+	Trusts func(folder string) bool
 	// Reviewer lets the program's own reviewer decide in mode auto what the table sends to a reviewer, as far as the
 	// model supports it and no external MCP server can load. Otherwise the gate decides by what it has.
 	Reviewer bool

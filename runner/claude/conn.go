@@ -5,18 +5,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"drawbridge/internal/jsonl"
+	"drawbridge/internal/process"
 	"drawbridge/runner"
 )
 
 // conn is one process of the program and what is known of its state, which session.mu guards.
 type conn struct {
 	session *session
-	program program
+	program *process.Supervised
 	peer    *jsonl.Peer
 	life    context.Context //nolint:containedctx // the process's: questions of no turn live as long
 	running sync.WaitGroup
@@ -45,6 +47,8 @@ const (
 	callTimeout = 15 * time.Second
 	// settleTime is how long an idle process has to end by itself once its input is closed; it takes 40 ms.
 	settleTime = time.Second
+	// stopGrace is how long a busy one has after SIGTERM; it takes a second and a half.
+	stopGrace = 4 * time.Second
 )
 
 // start runs a process and makes sure that the gate is before every call.
@@ -57,8 +61,15 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := startProgram(append([]string{r.config.Program}, args...), s.options.Folder, r.environment())
+	tmp, err := os.MkdirTemp(r.temporary(), "")
 	if err != nil {
+		return nil, fmt.Errorf("claude: %w", err)
+	}
+	p, err := process.StartSupervised(process.Command{
+		Args: append([]string{r.config.Program}, args...), Dir: s.options.Folder, Env: r.environment(s.options.Folder, tmp), Grace: stopGrace,
+	})
+	if err != nil {
+		_ = os.RemoveAll(tmp) // nothing is in it
 		return nil, fmt.Errorf("claude: %w", explainStart(r.config.Program, err))
 	}
 	tail := jsonl.NewTail()
@@ -69,15 +80,18 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.life = life
 	c.peer = jsonl.NewPeer(jsonl.PeerConfig{
-		Lines:   jsonl.NewLines(jsonl.LinesConfig{In: p.Stdout(), Out: p.Stdin(), Record: r.config.Record}),
+		Lines:   jsonl.NewLines(jsonl.LinesConfig{In: p.Stdout, Out: p.Stdin, Record: r.config.Record}),
 		Dialect: jsonl.Control{}, Request: c.asked, Notification: c.told, Timeout: callTimeout, Tail: tail, Logger: s.logger,
 	})
-	c.running.Go(func() { tail.Drain(p.Stderr()) })
+	c.running.Go(func() { tail.Drain(p.Stderr) })
 	c.running.Go(func() {
 		err := c.peer.Run(life)
 		end()
 		p.Stop()
-		_ = p.Stderr().Close()
+		_ = p.Stderr.Close()
+		if err := os.RemoveAll(tmp); err != nil {
+			s.logger.Warn("temporary folder not removed", "runtime", r.config.Name, "err", err)
+		}
 		c.over(err)
 	})
 	if err := c.greet(ctx, l); err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 
 	"drawbridge/internal/process"
@@ -65,11 +64,12 @@ func (r *Runtime) arguments(l launch) ([]string, error) {
 	return args, nil
 }
 
-// environment is the program's whole environment.
-func (r *Runtime) environment() []string {
+// environment is the program's whole environment, in a folder, with a folder for temporary files. Each process has one of
+// its own: process ids, by which the program names its files there, repeat where each has a PID namespace.
+func (r *Runtime) environment(folder, temporary string) []string {
 	set := map[string]string{
 		"CLAUDE_CONFIG_DIR": r.configuration(),
-		"TMPDIR":            r.temporary(),
+		"TMPDIR":            temporary,
 		// Tells when the program is idle, which nothing else tells reliably.
 		"CLAUDE_CODE_SDK_READS_SESSION_STATE": "1",
 		// Nothing is sent anywhere but to the model, and nothing changes the program while it runs.
@@ -87,7 +87,12 @@ func (r *Runtime) environment() []string {
 	if r.config.BaseURL != "" {
 		set["ANTHROPIC_BASE_URL"] = r.config.BaseURL
 	}
-	return process.Environment(process.Spec{Home: r.home(), Lookup: os.LookupEnv, Set: set})
+	env := process.Environment(process.Spec{Home: r.home(), Lookup: os.LookupEnv, Set: set})
+	if trusts := r.config.Trusts; trusts == nil || !trusts(folder) {
+		// The program looks at the project with git as it starts.
+		env = append(env, process.GitGuard()...)
+	}
+	return env
 }
 
 // initialize is the first request of a process: it puts our hook before every tool call.
@@ -110,15 +115,4 @@ func greeting(appended string) initialize {
 		Hooks:  map[string][]hookMatcher{"PreToolUse": {{Callbacks: []string{gateHook}, Timeout: hookWait, OnFailure: "block"}}},
 		Append: appended,
 	}
-}
-
-// names are the environment's names, for what is recorded of it.
-func names(env []string) []string {
-	var list []string
-	for _, e := range env {
-		name, _, _ := strings.Cut(e, "=")
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
 }

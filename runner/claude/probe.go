@@ -115,7 +115,7 @@ func (r *Runtime) run(ctx context.Context, args ...string) (out string, code int
 	}
 	captured := process.NewCapture(64 << 10)
 	exit, err := process.Run(ctx, process.Command{
-		Args: append([]string{r.config.Program}, args...), Dir: r.home(), Env: r.environment(), Output: captured,
+		Args: append([]string{r.config.Program}, args...), Dir: r.home(), Env: r.environment(r.home(), r.temporary()), Output: captured,
 	})
 	if err != nil {
 		return "", 0, err
