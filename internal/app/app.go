@@ -193,6 +193,15 @@ func safeName(s string) string {
 
 func incarnation() string { return rand.Text() }
 
+// leaseOwner is who holds the gateways' lease. Whoever has the embedded store open is the only one, so a gateway that was
+// killed is known to be gone: the next one goes by the same name and need not wait until the lease lapses.
+func leaseOwner(c config.Config) string {
+	if !c.RedisURL.Set() {
+		return "embedded"
+	}
+	return incarnation()
+}
+
 func defaultProject(c config.Config) string {
 	if len(c.Projects) > 0 {
 		return c.Projects[0].Name

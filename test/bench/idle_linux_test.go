@@ -24,7 +24,7 @@ func BenchmarkIdle(b *testing.B) { stores(b, benchmarkIdle) }
 
 func benchmarkIdle(b *testing.B, redisURL string) {
 	t := startTelegram(b)
-	p := serve(b, binary(b), t.url, startModel(b), redisURL)
+	p := serve(b, binary(b), settings(b, folder(b), t.url, startModel(b), redisURL))
 	await(b, "a poll", t.polled)
 	<-time.After(settling)
 	pid := p.cmd.Process.Pid

@@ -23,12 +23,38 @@ func benchmarkReady(b *testing.B, redisURL string) {
 		for range starts {
 			t := startTelegram(b)
 			began := time.Now()
-			p := serve(b, path, t.url, model, redisURL)
+			p := serve(b, path, settings(b, folder(b), t.url, model, redisURL))
 			took = append(took, await(b, "a poll", t.polled).Sub(began))
 			p.stop()
 		}
 	}
 	report(b, "", took)
+}
+
+// kills is how many make a run of BenchmarkRestart.
+const kills = 5
+
+// BenchmarkRestart is the time from the start of `drawbridge serve` to its first getUpdates where the one before it was
+// killed. On Redis that one might still be alive, so its lease has to lapse first. One operation is 5 restarts.
+func BenchmarkRestart(b *testing.B) { stores(b, benchmarkRestart) }
+
+func benchmarkRestart(b *testing.B, redisURL string) {
+	path, t := binary(b), startTelegram(b)
+	env := settings(b, folder(b), t.url, startModel(b), redisURL)
+	p := serve(b, path, env)
+	await(b, "a poll", t.polled)
+	var took []time.Duration
+	for b.Loop() {
+		for range kills {
+			p.kill()
+			drain(t.polled)
+			began := time.Now()
+			p = serve(b, path, env)
+			took = append(took, await(b, "a poll", t.polled).Sub(began))
+		}
+	}
+	report(b, "", took)
+	p.stop()
 }
 
 // BenchmarkBinary is the size of the program as `make build` leaves it.
@@ -52,12 +78,11 @@ type program struct {
 	log bytes.Buffer // complete once it has ended
 }
 
-// serve starts the program in a folder of its own, between a Telegram and a model.
-func serve(b *testing.B, path, telegram, model, redisURL string) *program {
+// serve starts the program with an environment that is this and nothing else.
+func serve(b *testing.B, path string, env []string) *program {
 	b.Helper()
-	dir := folder(b)
 	p := &program{b: b, cmd: exec.Command(path, "serve")}
-	p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = settings(b, dir, telegram, model, redisURL), dir, &p.log
+	p.cmd.Env, p.cmd.Dir, p.cmd.Stderr = env, b.TempDir(), &p.log
 	if err := p.cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
@@ -69,6 +94,15 @@ func serve(b *testing.B, path, telegram, model, redisURL string) *program {
 		}
 	})
 	return p
+}
+
+// kill is kill -9.
+func (p *program) kill() {
+	p.b.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.b.Fatal(err)
+	}
+	_ = p.cmd.Wait() // it says that it was killed
 }
 
 // stop ends the program as an init system does, which gives the lease back for the next one.

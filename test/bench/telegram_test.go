@@ -118,6 +118,17 @@ func note[T any](ch chan T, v T) {
 	}
 }
 
+// drain takes what nobody has taken yet.
+func drain[T any](ch chan T) {
+	for {
+		select {
+		case <-ch:
+		default:
+			return
+		}
+	}
+}
+
 // card is the number of a message that was sent with the button Allow; 0 for any other.
 func card(body []byte) int64 {
 	var m struct {
