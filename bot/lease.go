@@ -32,7 +32,7 @@ var (
 type Lease struct {
 	DB     store.DB
 	Name   string        // of what is leased
-	Owner  string        // unique for each process
+	Owner  string        // unique for each process that may be alive at a time; whoever has the name of a dead one need not wait for its end
 	TTL    time.Duration // 4 s if 0
 	Renew  time.Duration // 1 s if 0; also how often others look whether it lapsed
 	Logger *slog.Logger
