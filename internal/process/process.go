@@ -4,9 +4,11 @@
 // group of its own without a terminal, that ending it ends its whole group, that its output is bounded however much it
 // writes, and that no zombie is left. On Linux a program dies with us, also when we are killed.
 //
-// It does not contain: a program can read what its user can read, and a grandchild that leaves the group on purpose
-// (setsid, a daemon) outlives it. When we are killed, only the program itself is sure to die at once, not what it
-// started.
+// What a program started under a supervisor (StartSupervised, RunSupervised) leaves its group for, on purpose or not, ends
+// with it as well, and all of it ends when we are killed; see Containment for how surely. Without one, a grandchild that
+// leaves the group (setsid, a daemon) outlives it, and when we are killed only the program itself is sure to die at once.
+//
+// It does not contain otherwise: a program can read and write what its user can.
 package process
 
 import (
@@ -40,6 +42,9 @@ type Command struct {
 	Output io.Writer
 	// Grace is DefaultGrace when 0.
 	Grace time.Duration
+	// NoNamespace keeps a supervised program out of a namespace, for those that have to see processes which are not
+	// theirs, or need sudo where we are not root. A program without a supervisor is in none.
+	NoNamespace bool
 }
 
 // Exit is how a program ended.
@@ -47,6 +52,9 @@ type Exit struct {
 	Code int // exit status; 128 plus the signal's number when a signal ended it, as a shell says it
 	// Stopped says that it ended because the context did.
 	Stopped bool
+	// Survivors is how many processes a supervisor could not end: they run as somebody else (sudo). 0 without a supervisor,
+	// where nobody looks.
+	Survivors int
 }
 
 // Run runs a command until it ends and everything in its group is gone. When ctx ends, the group gets SIGTERM and, after

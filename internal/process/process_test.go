@@ -2,6 +2,8 @@ package process_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,7 +21,31 @@ import (
 // hostEnv makes the test binary a host that runs one program and does not end.
 const hostEnv = "PROCESS_TEST_HOST"
 
+// supervisingEnv makes the test binary a host that runs one program under a supervisor and does not end.
+const supervisingEnv = "PROCESS_TEST_SUPERVISING"
+
+func superviseForEver(order string) {
+	var c process.Command
+	if err := json.Unmarshal([]byte(order), &c); err != nil {
+		panic(err)
+	}
+	s, err := process.StartSupervised(c)
+	if err != nil {
+		panic(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir, "containment"), fmt.Append(nil, s.Containment()), 0o600); err != nil {
+		panic(err)
+	}
+	panic(s.Wait())
+}
+
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == process.SuperviseCommand {
+		syscall.Exit(process.Supervise(os.Args[2:])) // os.Exit waits for a second under the race detector
+	}
+	if order := os.Getenv(supervisingEnv); order != "" {
+		superviseForEver(order)
+	}
 	if dir := os.Getenv(hostEnv); dir != "" {
 		_, err := process.Run(context.Background(), process.Command{
 			Args: []string{"/bin/sh", "-c", "echo $$ > pids; exec sleep 600"}, Dir: dir, Env: []string{"PATH=/usr/bin:/bin"},
