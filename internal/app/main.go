@@ -15,6 +15,7 @@ import (
 
 	"drawbridge/bot"
 	"drawbridge/internal/config"
+	"drawbridge/internal/process"
 )
 
 // Process is what the program was started with.
@@ -46,6 +47,9 @@ func Main(ctx context.Context, p Process) int {
 		return 2
 	}
 	name, args := p.Args[0], p.Args[1:]
+	if name == process.SuperviseCommand { // never typed by a person: how the program starts itself over an agent
+		return process.Supervise(args)
+	}
 	commands := map[string]func(context.Context, Process, []string) error{
 		"demo":    demoCommand,
 		"serve":   roleCommand(config.RoleServe),
