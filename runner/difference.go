@@ -1,0 +1,37 @@
+package runner
+
+import (
+	"slices"
+
+	"drawbridge/policy"
+)
+
+// Difference is a column of the table in which a runtime does not do what the table says.
+type Difference struct {
+	Category policy.Category `json:"category"`
+	Modes    []policy.Mode   `json:"modes,omitempty"` // in which it is so while the interaction is default
+	Plan     bool            `json:"plan,omitempty"`  // it is so in plan, too
+	// What says, for people, what is done unasked, or what is asked or refused although the table allows it.
+	What string `json:"what"`
+}
+
+// Covers reports whether d speaks of a cell.
+func (d Difference) Covers(m policy.Mode, i policy.Interaction, c policy.Category) bool {
+	if i != policy.Default {
+		return d.Category == c && d.Plan
+	}
+	return d.Category == c && slices.Contains(d.Modes, m)
+}
+
+// What a runtime may not be able to do beside what has a field in Capability: the names under which Why says it. A
+// category that no tool of the runtime reaches stands there under its own name.
+const (
+	WhyParallel   = "parallel"   // several questions open at the same time
+	WhyMCP        = "mcp"        // tools of external MCP servers
+	WhyBackground = "background" // work that outlives its turn
+	WhyDaemons    = "daemons"    // ending what a command detached from itself
+	WhyReview     = "review"     // a reviewer of the runtime's own
+	WhySandbox    = "sandbox"    // a sandbox around commands
+	WhyCrash      = "crash"      // a program of its own that could crash
+	WhyFrames     = "frames"     // a program of its own that talks to us
+)
