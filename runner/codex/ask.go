@@ -195,12 +195,18 @@ func (s *session) patch(f approvalRequest) (*request, error) {
 	case f.GrantRoot != nil && *f.GrantRoot != "":
 		return nil, errors.New("it asks for a folder, not for a change")
 	}
-	list := i.wire.Changes
+	list := s.overwriting(i.wire.Changes)
 	title := "Change files"
 	if f.Reason != "" {
 		title = f.Reason
 	}
-	return &request{answer: accepted, question: runner.Question{
+	answer := func(a runner.Answer) any {
+		if a.Allows() {
+			s.makeRoom(list)
+		}
+		return accepted(a)
+	}
+	return &request{answer: answer, question: runner.Question{
 		Kind: runner.KindFileChange, Item: i.event.ID, Title: title, Folder: s.options.Folder, Files: s.changes(list),
 		Categories: patchCategories(list, s.workspace()), Check: func() (string, error) { return digest(paths(list)) },
 	}}, nil

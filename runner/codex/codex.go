@@ -9,7 +9,7 @@
 //
 // It guarantees that what codex asks is never allowed without the Gate, that what it does not understand is refused, and
 // that closing a session or interrupting a turn ends its commands and sub-agents. What codex does without asking is held
-// by codex's own sandbox and by nothing of ours; Looser names where that is looser than the table.
+// by codex's own sandbox and by nothing of ours; Probe names where that is looser than the table.
 package codex
 
 import (

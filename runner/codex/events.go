@@ -104,17 +104,6 @@ func (s *session) turnCompleted(f turnFrame) {
 	if t == nil || t.id != f.Turn.ID {
 		return
 	}
-	if f.Turn.Status == "completed" {
-		// What still runs goes on in the background, until it ends, /stop or the session does.
-		for _, i := range s.items {
-			if i.turn == t.input.Turn && i.event.Kind == runner.ItemCommand && !i.background {
-				i.background = true
-				s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: i.turn, Background: &runner.Background{
-					ID: i.event.ID, Title: i.event.Command, Started: i.started,
-				}})
-			}
-		}
-	}
 	select {
 	case t.ended <- f:
 	default:

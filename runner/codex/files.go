@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"drawbridge/policy"
@@ -61,6 +62,13 @@ func whole(path, content string, sign byte) string {
 	} else {
 		fmt.Fprintf(&b, "--- a/%s\n+++ /dev/null\n@@ -1,%d +0,0 @@\n", path, n)
 	}
+	b.WriteString(signed(content, sign))
+	return b.String()
+}
+
+// signed is a content as lines of a diff.
+func signed(content string, sign byte) string {
+	var b strings.Builder
 	for line := range strings.Lines(content) {
 		b.WriteByte(sign)
 		b.WriteString(terminated(line))
@@ -92,6 +100,43 @@ func (s *session) relative(path string) string {
 		return rel
 	}
 	return path
+}
+
+// overwriting gives files that a patch adds although they are there the content that they lose.
+func (s *session) overwriting(list []wireChange) []wireChange {
+	list = slices.Clone(list)
+	for i := range list {
+		w := &list[i]
+		if w.Kind.Type != "add" {
+			continue
+		}
+		old, err := os.ReadFile(w.Path)
+		if err != nil {
+			continue // it is not there, or codex can't read it either
+		}
+		w.Kind.Type = "update"
+		w.Diff = fmt.Sprintf("@@ -1,%d +1,%d @@\n", count(string(old)), count(w.Diff)) + signed(string(old), '-') + signed(w.Diff, '+')
+	}
+	return list
+}
+
+// makeRoom makes the folders of files that a patch was allowed to add to the workspace: codex's sandbox opens only what
+// is there already. Where it can't, codex fails by itself and says so.
+func (s *session) makeRoom(list []wireChange) {
+	root, err := os.OpenRoot(s.options.Folder)
+	if err != nil {
+		return
+	}
+	defer func() { _ = root.Close() }()
+	for _, w := range list {
+		path := w.Path
+		if w.Kind.MovePath != "" {
+			path = w.Kind.MovePath
+		}
+		if rel, err := filepath.Rel(s.options.Folder, path); err == nil && filepath.IsLocal(rel) && w.Kind.Type != "delete" {
+			_ = root.MkdirAll(filepath.Dir(rel), 0o755) // as above
+		}
+	}
 }
 
 // paths are all that a patch touches.

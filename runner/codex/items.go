@@ -92,7 +92,7 @@ func (s *session) itemCompleted(f itemFrame) {
 	}
 	e.ID = i.event.ID
 	i.event = e
-	s.close(itemKey(f.ThreadID, f.Item.ID), i, statusOf(f.Item))
+	s.complete(itemKey(f.ThreadID, f.Item.ID), i, statusOf(f.Item))
 }
 
 func statusOf(w wireItem) runner.ItemStatus {
@@ -105,9 +105,11 @@ func statusOf(w wireItem) runner.ItemStatus {
 	return runner.ItemDone
 }
 
-// close completes an item that runs.
-func (s *session) close(key string, i *item, status runner.ItemStatus) {
+// complete ends an item that runs.
+func (s *session) complete(key string, i *item, status runner.ItemStatus) {
 	delete(s.items, key)
+	close(s.changed)
+	s.changed = make(chan struct{})
 	if i.hidden {
 		return
 	}
@@ -134,7 +136,7 @@ func (s *session) closeItems(which func(*item) bool, status runner.ItemStatus) {
 		if k := i.event.Kind; k == runner.ItemMessage || k == runner.ItemReasoning || k == runner.ItemPlan {
 			end = runner.ItemDone
 		}
-		s.close(key, i, end)
+		s.complete(key, i, end)
 	}
 }
 

@@ -23,6 +23,7 @@ const reviewerUser = "user"
 
 // The permission profiles, defined by start options so that nothing is written to anybody's configuration.
 const (
+	profilePlan = "botplan"
 	profileRead = "botread"
 	profileEdit = "botedit"
 )
@@ -38,7 +39,7 @@ type held struct {
 // ask is answered by the gate.
 func heldTo(p runner.Policy) held {
 	if p.Interaction != policy.Default {
-		return held{approval: askEscalations, profile: profileRead, plan: true}
+		return held{approval: askEscalations, profile: profilePlan, plan: true}
 	}
 	switch p.Mode {
 	case policy.AutoAcceptEdits, policy.Auto:
@@ -133,7 +134,7 @@ func (h held) compare(e echo, folder string) comparison {
 	case h.approval == askAlways && got.approval != askAlways:
 		return looser
 	}
-	order := []string{profileRead, profileEdit, ""}
+	order := []string{profilePlan, profileRead, profileEdit, ""}
 	g, w := slices.Index(order, got.profile), slices.Index(order, h.profile)
 	if g < 0 || g > w {
 		return looser
@@ -161,7 +162,7 @@ func (e echo) describe() string {
 func (e echo) effective(asked runner.Policy) runner.Policy {
 	p := asked
 	switch e.profile {
-	case profileRead:
+	case profilePlan, profileRead:
 		p.Mode = asked.Mode.AtMost(policy.ApprovalRequired)
 	case profileEdit:
 		p.Mode = asked.Mode.AtMost(policy.AutoAcceptEdits)
@@ -174,5 +175,5 @@ func (e echo) effective(asked runner.Policy) runner.Policy {
 // answer of ours reaches.
 func (h held) binds(p runner.Policy) bool {
 	now := heldTo(p)
-	return h.approval == askAlways || h.profile == now.profile || h.profile == profileRead
+	return h.approval == askAlways || h.profile == now.profile || h.profile == profilePlan || h.profile == profileRead && !now.plan
 }

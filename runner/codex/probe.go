@@ -86,6 +86,7 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 		return c, errNoLogin
 	}
 
+	c.Looser, c.Stricter = looserCells(), stricterCells()
 	c.State, c.Plan, c.Questions, c.Steer = runner.Ready, true, true, true
 	c.Modes = map[policy.Mode]policy.Mode{}
 	for _, m := range policy.Modes() {

@@ -30,10 +30,13 @@ type session struct {
 	persisted bool // the thread can be resumed
 	model     string
 	echo      echo
+	guards    guards        // what the profiles of the loaded thread name
+	denies    bool          // the loaded thread was held to a profile that denies
 	echoed    chan struct{} // closed, and made anew, when the echo changes
 	turn      *turn
 	turns     map[string]string // ours by codex's
 	items     map[string]*item  // those that run, by thread and id
+	changed   chan struct{}     // closed, and made anew, when an item ends
 	agents    map[string]*agent // sub-agents, by thread
 }
 
@@ -48,8 +51,10 @@ type agent struct {
 // turn is a turn that runs.
 type turn struct {
 	input runner.Input
-	id    string // codex's; empty until it is known
-	held  held
+	// missing are codex's placeholders that the workspace did not have at its start.
+	missing []string
+	id      string // codex's; empty until it is known
+	held    held
 	// context ends when what was asked in the turn is withdrawn.
 	context  context.Context //nolint:containedctx // as the session's
 	cancel   context.CancelFunc
@@ -65,7 +70,7 @@ func newSession(r *Runtime, o runner.Options) *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &session{
 		runtime: r, options: o, queue: newQueue(o.Sink), context: ctx, cancel: cancel, over: make(chan struct{}),
-		thread: o.Resume, persisted: o.Resume != "", echoed: make(chan struct{}),
+		thread: o.Resume, persisted: o.Resume != "", echoed: make(chan struct{}), changed: make(chan struct{}),
 		turns: map[string]string{}, items: map[string]*item{}, agents: map[string]*agent{},
 	}
 }
@@ -73,7 +78,7 @@ func newSession(r *Runtime, o runner.Options) *session {
 // attach sees to it that a codex runs which has the thread loaded.
 func (s *session) attach(ctx context.Context) error {
 	s.mu.Lock()
-	old, thread, persisted := s.server, s.thread, s.persisted
+	old := s.server
 	s.mu.Unlock()
 	if old != nil {
 		if old.alive() {
@@ -88,34 +93,79 @@ func (s *session) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := openParams{
+	if err := s.load(ctx, srv); err != nil {
+		s.runtime.release(srv)
+		return err
+	}
+	return nil
+}
+
+// load begins or resumes the thread, with an editing profile for the workspace as it is.
+func (s *session) load(ctx context.Context, srv *server) error {
+	p, err := s.runtime.find()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	thread, persisted := s.thread, s.persisted
+	s.mu.Unlock()
+	found := guarded(s.options.Folder)
+	params := openParams{
 		Cwd: s.options.Folder, ApprovalPolicy: askEscalations, ApprovalsReviewer: reviewerUser, Sandbox: "read-only",
-		Model: s.runtime.config.Model,
+		Model: s.runtime.config.Model, Config: map[string]access{
+			"permissions." + profilePlan: s.runtime.profile(profilePlan, p, found),
+			"permissions." + profileEdit: s.runtime.profile(profileEdit, p, found),
+		},
 	}
 	method := "thread/start"
 	if persisted {
-		method, p.ThreadID, p.ExcludeTurns = "thread/resume", thread, true
+		method, params.ThreadID, params.ExcludeTurns = "thread/resume", thread, true
 	}
 	var got threadOpened
-	if err := srv.call(ctx, method, p, &got); err != nil {
-		s.runtime.release(srv)
+	if err := srv.call(ctx, method, params, &got); err != nil {
 		if persisted && strings.Contains(err.Error(), "no rollout found") {
 			return fmt.Errorf("%w: %w", runner.ErrNoSession, err)
 		}
 		return err
 	}
 	if got.Thread.ID == "" || persisted && got.Thread.ID != thread {
-		s.runtime.release(srv)
 		return errors.New("codex opened another thread than it was asked to")
 	}
 	s.mu.Lock()
-	s.server, s.thread, s.echo, s.model = srv, got.Thread.ID, got.echo(), cmp.Or(got.Model, s.model)
+	again := s.server == srv
+	s.server, s.thread, s.echo, s.model, s.guards = srv, got.Thread.ID, got.echo(), cmp.Or(got.Model, s.model), found
+	s.denies = false
 	s.mu.Unlock()
 	srv.add(got.Thread.ID, s)
-	if persisted {
+	if persisted && !again {
 		s.queue.emit(runner.Event{Kind: runner.SessionStarted, Text: thread})
 	}
 	return nil
+}
+
+// refresh loads the thread again where it has to be for what it is to be held to: a thread keeps its profiles as they
+// were when it was loaded, and what one of them denied. It reports false where work in the background stands in the way.
+func (s *session) refresh(ctx context.Context, srv *server, to held) (bool, error) {
+	s.mu.Lock()
+	thread, persisted := s.thread, s.persisted
+	stale := s.denies && !to.plan
+	if to.profile == profileEdit || to.plan {
+		stale = stale || !s.guards.equal(guarded(s.options.Folder))
+	}
+	busy := len(s.items) > 0 || len(s.agents) > 0
+	s.mu.Unlock()
+	switch {
+	case !stale:
+		return true, nil
+	case busy:
+		return false, nil
+	case persisted:
+		// A loaded thread ignores what it is resumed with.
+		if err := srv.call(ctx, "thread/unsubscribe", threadOnly{thread}, nil); err != nil {
+			return false, err
+		}
+	}
+	return true, s.load(ctx, srv)
 }
 
 // ResumeToken is the thread's id, once codex keeps the thread: from its first turn on.

@@ -154,8 +154,7 @@ func (r *Runtime) arguments(p program) []string {
 	set := func(key, value string) { args = append(args, "-c", key+"="+value) }
 	set("approval_policy", quote(askEscalations)) // a user's "untrusted" would keep the app-server from starting
 	set("default_permissions", quote(":read-only"))
-	set("permissions."+profileRead, r.profile(p, false))
-	set("permissions."+profileEdit, r.profile(p, true))
+	set("permissions."+profileRead, toml(r.profile(profileRead, p, guards{})))
 	set("web_search", quote("disabled")) // the hosted search never asks
 	set("shell_environment_policy.ignore_default_excludes", "false")
 	set("tools.update_plan.enabled", "true")
@@ -182,41 +181,6 @@ func (r *Runtime) arguments(p program) []string {
 			`,default_tools_approval_mode="prompt"}`)
 	}
 	return args
-}
-
-// profile is a permission profile: the system's folders and the workspace, and nothing else of the machine. It has no
-// entry that denies, because one of those keeps commands in the sandbox that a person allowed to leave it.
-func (r *Runtime) profile(p program, edit bool) string {
-	var b strings.Builder
-	b.WriteString(`{filesystem={":minimal"="read",":project_roots"={"."="read"`)
-	if edit {
-		b.Reset()
-		b.WriteString(`{filesystem={":minimal"="read",":project_roots"={"."="write"`)
-		for _, name := range guarded() {
-			fmt.Fprintf(&b, `,%s="read"`, quote(name))
-		}
-	}
-	b.WriteString("}")
-	// Codex starts itself in the sandbox.
-	for _, dir := range append([]string{filepath.Dir(p.path)}, r.config.Readable...) {
-		fmt.Fprintf(&b, `,%s="read"`, quote(dir))
-	}
-	if edit {
-		fmt.Fprintf(&b, `,%s="write"`, quote(r.scratch())) // compilers and tests need room for temporary files
-	}
-	b.WriteString("}}")
-	return b.String()
-}
-
-// guarded are the names below the workspace's root that the editing profile keeps read-only, so that a patch to them is
-// asked: what the policy protects and what holds secrets. Codex itself adds .git, .codex, .agents and .aws. Folders
-// whose other files are ordinary are named by what is protected in them.
-func guarded() []string {
-	return []string{
-		".git", ".codex", ".agents", ".claude", ".gemini", ".opencode", ".cursor", ".vscode", ".devcontainer", ".drawbridge", ".husky",
-		".github/workflows", ".github/actions", ".circleci", ".ci", ".gitlab-ci.yml", ".gitmodules", ".mcp.json", ".env", ".env.local",
-		"AGENTS.md", "CLAUDE.md", "GEMINI.md", "drawbridge.toml",
-	}
 }
 
 func quote(s string) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"drawbridge/internal/jsonl"
+	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -46,6 +47,7 @@ func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, err
 
 	select {
 	case f := <-t.ended:
+		s.settle(ctx, srv, t)
 		return s.result(t, f), nil
 	case <-ctx.Done():
 		return s.interrupt(srv, t)
@@ -63,21 +65,81 @@ func (s *session) begin(in runner.Input) (*turn, error) {
 	case s.turn != nil:
 		return nil, errors.New("codex: turn: another one is running")
 	}
-	t := &turn{input: in, ended: make(chan turnFrame, 1), finished: make(chan struct{})}
+	t := &turn{input: in, missing: missing(s.options.Folder), ended: make(chan turnFrame, 1), finished: make(chan struct{})}
 	t.context, t.cancel = context.WithCancel(s.context)
 	s.turn = t
 	return t, nil
 }
 
-// finish closes what the turn leaves open. A command that goes on is told as background work and keeps its item.
+// finish closes what the turn leaves open, and returns when all of the turn was told.
 func (s *session) finish(t *turn) {
 	t.cancel()
 	s.mu.Lock()
+	if len(s.items) == 0 && t.held.profile == profileEdit {
+		tidy(s.options.Folder, t.missing)
+	}
+	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background }, runner.ItemFailed)
+	s.mu.Unlock()
+	<-s.queue.mark()
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.turn = nil
-	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background }, runner.ItemFailed)
 	close(t.finished)
 }
+
+// settle waits for the commands that have ended with the turn, whose last frames may come behind it. One that goes on is
+// told as background work: it keeps its item and its gate until it ends, or the session does.
+func (s *session) settle(ctx context.Context, srv *server, t *turn) {
+	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		open := map[string]*item{}
+		for _, i := range s.items {
+			if i.turn == t.input.Turn && i.event.Kind == runner.ItemCommand && !i.background {
+				open[i.wire.ID] = i
+			}
+		}
+		thread, changed := s.thread, s.changed
+		s.mu.Unlock()
+		if len(open) == 0 {
+			return
+		}
+		var running struct {
+			Data []struct {
+				ItemID string `json:"itemId"`
+			} `json:"data"`
+		}
+		if err := srv.call(ctx, "thread/backgroundTerminals/list", threadOnly{thread}, &running); err != nil {
+			s.expect(srv, err, "thread/backgroundTerminals/list")
+			return
+		}
+		s.mu.Lock()
+		for _, r := range running.Data {
+			if i := open[r.ItemID]; i != nil && s.items[itemKey(i.thread, i.wire.ID)] == i {
+				i.background = true
+				delete(open, r.ItemID)
+				s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: i.turn, Background: &runner.Background{
+					ID: i.event.ID, Title: i.event.Command, Started: i.started,
+				}})
+			}
+		}
+		s.mu.Unlock()
+		if len(open) == 0 {
+			return
+		}
+		select {
+		case <-changed: // an item has ended
+		case <-ctx.Done():
+			return
+		case <-srv.over:
+			return
+		}
+	}
+}
+
+// settleLimit is how long the end of a command may come behind the end of its turn.
+const settleLimit = 3 * time.Second
 
 // failed is the end of a turn that codex did not take.
 func (s *session) failed(ctx context.Context, doing string, err error) (runner.Result, error) {
@@ -96,6 +158,17 @@ var (
 // hold tells codex the policy and waits until it says that it is held to it, or to a stricter one.
 func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.Policy) error {
 	t.held = heldTo(asked)
+	fresh, err := s.refresh(ctx, srv, t.held)
+	if err != nil {
+		return err
+	}
+	if !fresh && t.held.profile == profileEdit {
+		t.held.profile = profileRead
+		s.queue.emit(runner.Event{Kind: runner.PolicyChanged, Turn: t.input.Turn, Policy: &runner.Effective{
+			Asked: asked, Effective: runner.Policy{Mode: policy.ApprovalRequired.AtMost(asked.Mode), Interaction: asked.Interaction},
+			Why: "The project's protected files have changed while work goes on in the background; until that ends, every change is asked.",
+		}})
+	}
 	s.mu.Lock()
 	thread, model, now, echoed := s.thread, s.model, s.echo, s.echoed
 	s.mu.Unlock()
@@ -119,6 +192,9 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 		now = s.echo
 		s.mu.Unlock()
 	}
+	s.mu.Lock()
+	s.denies = s.denies || t.held.profile == profilePlan
+	s.mu.Unlock()
 	switch t.held.compare(now, s.options.Folder) {
 	case same:
 		return nil
