@@ -106,6 +106,9 @@ func startInner() (pid int, why string) {
 
 // inner is the life of the inner supervisor.
 func inner() int {
+	if os.Getpid() != 1 {
+		return 1 // started by hand: this would mount over the machine's /proc
+	}
 	ready := os.NewFile(readyFD, "ready")
 	if err := ownProc(); err != nil {
 		_, _ = io.WriteString(ready, describe("mount the namespace's own /proc", err))

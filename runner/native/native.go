@@ -2,12 +2,11 @@
 // chat-completions endpoint, with its own tools.
 //
 // It guarantees that each tool call goes through the session's gate before anything of it happens, that exactly what was
-// shown is what is run or written, that file tools stay in the workspace (os.Root), that an interrupted turn leaves no
-// process behind, and that the conversation is on disk before the model sees an answer to it, so that a session resumes
-// after a kill at any moment and nothing of it is done twice.
+// shown is what is run or written, that file tools stay in the workspace (os.Root), that neither an interrupted turn nor
+// a host that is killed leaves a process behind, and that the conversation is on disk before the model sees an answer to
+// it, so that a session resumes after a kill at any moment and nothing of it is done twice.
 //
 // It does not contain what a command does: there is no sandbox here, so a shell command is terminal whatever it says.
-// A program that leaves its process group outlives an interrupt.
 package native
 
 import (

@@ -10,12 +10,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"drawbridge/internal/modeltest"
+	"drawbridge/internal/process"
 	"drawbridge/runner"
 	"drawbridge/runner/native"
 )
@@ -24,6 +26,9 @@ import (
 const childEnv = "NATIVE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == process.SuperviseCommand {
+		syscall.Exit(process.Supervise(os.Args[2:])) // os.Exit waits for a second under the race detector
+	}
 	if job := os.Getenv(childEnv); job != "" {
 		child(strings.Split(job, "|"))
 		return
@@ -53,7 +58,9 @@ func child(job []string) {
 	if err != nil {
 		panic(err)
 	}
-	_, _ = s.Turn(context.Background(), runner.Input{Turn: "t", Text: "run echo once >> ran; echo ready > ready; sleep 600"})
+	_, _ = s.Turn(context.Background(), runner.Input{Turn: "t", Text: "run echo once >> ran; " +
+		"(setsid sh -c 'trap \"\" TERM HUP; while :; do date +%N > beat; sleep 0.02; done' >/dev/null 2>&1 &); " +
+		"while ! test -s beat; do sleep 0.01; done; echo ready > ready; sleep 600"})
 }
 
 func TestSessionSurvivesKill9AndRepeatsNothing(t *testing.T) {
@@ -88,6 +95,7 @@ func TestSessionSurvivesKill9AndRepeatsNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait() // it was killed
+			awaitStill(t, filepath.Join(dir, "beat"))
 
 			s := open(t, runtime(t, native.Config{BaseURL: srv.URL(), Data: data}), runner.Options{Folder: dir, Resume: token}, nil)
 			if s.ResumeToken() != token {
@@ -107,6 +115,22 @@ func TestSessionSurvivesKill9AndRepeatsNothing(t *testing.T) {
 				t.Errorf("ran holds %q, want %q", ran, want)
 			}
 		})
+	}
+}
+
+// awaitStill waits until a daemon that writes the file every 20 ms is gone: until the file stays as it is for half a second.
+func awaitStill(t *testing.T, file string) {
+	t.Helper()
+	last, since := "", time.Now()
+	for deadline := time.Now().Add(10 * time.Second); time.Since(since) < 500*time.Millisecond; {
+		b, _ := os.ReadFile(file)
+		if now := string(b); now != last {
+			last, since = now, time.Now()
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("what the command started still runs")
+		}
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // another process; nothing tells
 	}
 }
 

@@ -53,7 +53,7 @@ func (s *session) run(ctx context.Context, command string, timeout time.Duration
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 	out := process.NewCapture(resultLimit)
-	exit, err := process.Run(limited, process.Command{
+	exit, err := process.RunSupervised(limited, process.Command{
 		Args: []string{s.runtime.shell, "-c", command}, Dir: s.options.Folder, Output: out,
 		Env: process.Environment(process.Spec{Home: home, Lookup: os.LookupEnv, Set: s.runtime.config.Env}),
 	})

@@ -111,7 +111,7 @@ func (e *exam) withdrawn() {
 	l.turn("say still here")
 }
 
-// awaitPid waits until a command wrote a process id.
+// awaitPid waits until a command wrote its process id, and returns the one that it has for us.
 func (e *exam) awaitPid(file string) int {
 	e.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -121,10 +121,12 @@ func (e *exam) awaitPid(file string) int {
 			if err != nil {
 				e.Fatalf("%s holds %q", file, b)
 			}
-			return pid
+			if pid, found := outsidePid(pid, e.folder); found {
+				return pid
+			}
 		}
 		if time.Now().After(deadline) {
-			e.Fatalf("%s was not written within %s", file, patience)
+			e.Fatalf("%s was not written within %s by a process that lives", file, patience)
 		}
 	}
 }
