@@ -19,7 +19,6 @@ import (
 
 	"drawbridge/bot"
 	"drawbridge/bridge"
-	"drawbridge/internal/chatapi"
 	"drawbridge/internal/config"
 	"drawbridge/internal/process"
 	"drawbridge/internal/store"
@@ -27,7 +26,6 @@ import (
 	"drawbridge/internal/store/redis"
 	"drawbridge/policy"
 	"drawbridge/runner"
-	"drawbridge/runner/native"
 )
 
 // Options is what a process of Drawbridge is made of.
@@ -162,33 +160,6 @@ func projects(c config.Config) []bridge.Project {
 		out = append(out, bridge.Project{Name: p.Name, Folder: p.Path, Runtime: p.Runtime, PublishIsOrdinary: p.PublishIsOrdinary})
 	}
 	return out
-}
-
-func runtimes(o Options) ([]runner.Runtime, error) {
-	var out []runner.Runtime
-	for _, r := range o.Config.Runtimes {
-		n, err := native.New(native.Config{
-			Name: r.Name, BaseURL: r.BaseURL, Key: chatapi.Key(r.Key.Reveal()), Model: r.Model, Window: int64(r.ContextWindow),
-			Data: filepath.Join(o.Config.DataDir, "runtimes", safeName(r.Name)), Logger: o.Logger.With("runtime", r.Name),
-			Env: o.AgentEnv,
-		})
-		if err != nil {
-			return nil, fmt.Errorf("app: runtime %s: %w", r.Name, err)
-		}
-		out = append(out, n)
-	}
-	return append(out, o.Runtimes...), nil
-}
-
-// safeName is a runtime's name as a folder's: "native:glm" becomes "native-glm".
-func safeName(s string) string {
-	b := []byte(s)
-	for i, c := range b {
-		if c == ':' || c == '/' {
-			b[i] = '-'
-		}
-	}
-	return string(b)
 }
 
 func incarnation() string { return rand.Text() }

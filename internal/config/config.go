@@ -99,22 +99,35 @@ type Project struct {
 	PublishIsOrdinary bool
 }
 
-// KindNative is the kind of runtimes that are an agent loop of ours over a chat-completions endpoint.
-const KindNative = "native"
+// The kinds of runtimes.
+const (
+	KindNative = "native" // an agent loop of ours over a chat-completions endpoint
+	KindCodex  = "codex"  // OpenAI's Codex
+	KindClaude = "claude" // Claude Code
+)
+
+func kinds() []string { return []string{KindNative, KindCodex, KindClaude} }
 
 // Runtime is one way to run an agent.
 type Runtime struct {
 	// Name is unique: the kind, or the kind, a colon and a word of its own ("native:glm").
 	Name string
-	// Kind is KindNative.
+	// Kind is KindNative, KindCodex or KindClaude.
 	Kind string
-	// BaseURL is the endpoint's address up to and without /chat/completions, with no slash at its end.
+	// Program is the agent's command, a name to be found in PATH or a path. Empty for KindNative.
+	Program string
+	// Login is what the agent was logged in with, to be linked: Codex's auth.json, Claude Code's folder. Empty for none.
+	Login string
+	// Reviewer lets Claude Code's own reviewer decide in mode auto, where its model supports that.
+	Reviewer bool
+	// BaseURL is the endpoint's address, with no slash at its end: for KindNative up to and without /chat/completions,
+	// for others the agent's own where it is empty.
 	BaseURL string
-	// Model is what the endpoint calls the model.
+	// Model is what the endpoint calls the model; for others than KindNative the agent's own where it is empty.
 	Model string
 	// Key is sent as a bearer token; unset where the endpoint wants none.
 	Key Secret
-	// ContextWindow is the model's, in tokens.
+	// ContextWindow is the model's, in tokens; for KindNative.
 	ContextWindow int
 }
 

@@ -31,7 +31,7 @@ func TestPageIsTrue(t *testing.T) {
 			t.Errorf("the row of %s does not name its default %s", k.name, k.def)
 		}
 	}
-	for _, name := range []string{projectsEnv, modelURLEnv, modelEnv, modelKeyEnv, modelContextEnv, fileEnv, reviewerURLEnv, reviewerModelEnv, reviewerKeyEnv, reviewerTimeoutEnv} {
+	for _, name := range []string{projectsEnv, modelURLEnv, modelEnv, modelKeyEnv, modelContextEnv, agentsEnv, fileEnv, reviewerURLEnv, reviewerModelEnv, reviewerKeyEnv, reviewerTimeoutEnv} {
 		if !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("%s does not name %s", page, name)
 		}
@@ -43,7 +43,7 @@ func TestPageIsTrue(t *testing.T) {
 		t.Fatal("there is no example")
 	}
 	c, _, err := load(t, example, "GLM_KEY=k", "REVIEWER_KEY=k")
-	if err != nil || len(c.Projects) != 2 || len(c.Runtimes) != 2 || len(c.People.Owners) != 1 || c.Reviewer == nil {
+	if err != nil || len(c.Projects) != 2 || len(c.Runtimes) != 3 || len(c.People.Owners) != 1 || c.Reviewer == nil {
 		t.Errorf("the example gives %v, %v", c.Values(), err)
 	}
 }

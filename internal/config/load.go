@@ -183,8 +183,10 @@ func scalar(raw any) (string, bool) {
 // unknown refuses what the file has and nobody knows, and warns of variables that look like ours: those may come from
 // somebody else (Kubernetes makes DRAWBRIDGE_PORT for a service of that name).
 func (l *loader) unknown(keys []key) {
-	vars := map[string]bool{fileEnv: true, projectsEnv: true, modelURLEnv: true, modelEnv: true, modelKeyEnv: true, modelContextEnv: true,
-		reviewerURLEnv: true, reviewerModelEnv: true, reviewerKeyEnv: true, reviewerTimeoutEnv: true}
+	vars := map[string]bool{
+		fileEnv: true, projectsEnv: true, modelURLEnv: true, modelEnv: true, modelKeyEnv: true, modelContextEnv: true, agentsEnv: true,
+		reviewerURLEnv: true, reviewerModelEnv: true, reviewerKeyEnv: true, reviewerTimeoutEnv: true,
+	}
 	known := map[string]bool{"project": true, "runtime": true, "reviewer": true}
 	names := make([]string, 0, len(keys)+3)
 	for _, k := range keys {

@@ -30,7 +30,7 @@ func (c Config) For(r Role) (Config, error) {
 			lacks("project", "set DRAWBRIDGE_PROJECTS to name=/path/of/folder, or write a [[project]] into "+FileName)
 		}
 		if len(c.Runtimes) == 0 {
-			lacks("runtime", "set DRAWBRIDGE_MODEL_URL and DRAWBRIDGE_MODEL, or write a [[runtime]] into "+FileName)
+			lacks("runtime", "set DRAWBRIDGE_AGENTS to codex or claude, or DRAWBRIDGE_MODEL_URL and DRAWBRIDGE_MODEL, or write a [[runtime]] into "+FileName)
 		}
 	}
 	if len(missing) > 0 {

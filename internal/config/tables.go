@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ const (
 	modelEnv        = "DRAWBRIDGE_MODEL"
 	modelKeyEnv     = "DRAWBRIDGE_MODEL_KEY"
 	modelContextEnv = "DRAWBRIDGE_MODEL_CONTEXT"
+	// agentsEnv lists agents that are installed, each to be a runtime of that name, in place of the file's of that name.
+	agentsEnv = "DRAWBRIDGE_AGENTS"
 )
 
 // The ends of what a context window can be, and what it is where nobody said: a window that is too small costs a
@@ -126,7 +129,7 @@ const (
 	projectAllowed = "1 to 32 letters, digits, dots, hyphens and underscores, not starting with a dot"
 	pathAllowed    = "a folder: an absolute path, or one that starts with ~/"
 	keyAllowed     = "the endpoint's key: printable, without blanks"
-	runtimeAllowed = "native, or native: and 1 to 32 of a-z, 0-9, dot, hyphen and underscore"
+	runtimeAllowed = "native, codex or claude, or one of these with a colon and 1 to 32 of a-z, 0-9, dot, hyphen and underscore"
 )
 
 // projects takes the projects over, from the environment or else from the file.
@@ -184,12 +187,25 @@ func (l *loader) runtimes(c *Config) (keyInFile bool) {
 		}
 		l.runtime(c, fromEnv, from)
 	}
+	agents := l.environmentAgents()
+	for _, r := range agents {
+		l.agent(c, r, agentsEnv)
+	}
 	for _, e := range l.entries("runtime") {
 		var r Runtime
-		r.Name = e.text("name", KindNative, runtimeAllowed, func(s string) bool {
-			return runtimeName.MatchString(s) && (s == KindNative || strings.HasPrefix(s, KindNative+":"))
-		})
-		r.Kind = e.text("kind", KindNative, KindNative, func(s string) bool { return s == KindNative })
+		r.Name = e.text("name", KindNative, runtimeAllowed, func(s string) bool { return runtimeName.MatchString(s) && slices.Contains(kinds(), kindOf(s)) })
+		r.Kind = e.text("kind", kindOf(r.Name), "the kind that the name begins with", func(s string) bool { return s == kindOf(r.Name) })
+		if r.Kind == KindCodex || r.Kind == KindClaude {
+			e.agent(&r)
+			var source string
+			r.Key, source = e.key()
+			keyInFile = keyInFile || r.Key.Set() && source == l.file
+			e.done()
+			if !slices.ContainsFunc(agents, func(a Runtime) bool { return a.Name == r.Name }) {
+				l.agent(c, r, l.file)
+			}
+			continue
+		}
 		r.BaseURL = strings.TrimRight(e.text("base_url", "", webAllowed+", up to and without /chat/completions", func(s string) bool {
 			_, ok := webURL(s)
 			return ok
@@ -213,6 +229,85 @@ func (l *loader) runtimes(c *Config) (keyInFile bool) {
 	}
 	l.pointers(c)
 	return keyInFile
+}
+
+// kindOf is the kind that a runtime's name begins with.
+func kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, ":")
+	return kind
+}
+
+// agent reads what only agents that are programs have.
+func (e *entry) agent(r *Runtime) {
+	r.Program = e.text("program", r.Kind, "a name that is found in PATH, or an absolute path", func(s string) bool { return s != "" && !strings.ContainsAny(s, "\x00\n") })
+	e.text("login", "", pathAllowed, func(s string) (ok bool) {
+		if s == "" {
+			return true
+		}
+		r.Login, ok = e.l.path(s)
+		return ok
+	})
+	if r.Login == "" && e.table["login"] == nil {
+		r.Login = e.l.usualLogin(r.Kind)
+	}
+	r.Reviewer = r.Kind == KindClaude && e.flag("reviewer")
+	r.BaseURL = strings.TrimRight(e.text("base_url", "", webAllowed, func(s string) bool {
+		_, ok := webURL(s)
+		return s == "" || ok
+	}), "/")
+	r.Model = e.text("model", "", "a model's name", func(s string) bool { return s == "" || modelName(s) })
+}
+
+// usualLogin is where an agent keeps the login of the person who runs it; empty without a home.
+func (l *loader) usualLogin(kind string) string {
+	home := l.env["HOME"]
+	switch {
+	case home == "":
+		return ""
+	case kind == KindCodex:
+		return filepath.Join(home, ".codex", "auth.json")
+	}
+	return filepath.Join(home, ".claude")
+}
+
+// environmentAgents are the runtimes that the variable names.
+func (l *loader) environmentAgents() []Runtime {
+	var out []Runtime
+	if l.env[agentsEnv] == "" {
+		return nil
+	}
+	for _, name := range split(l.env[agentsEnv]) {
+		if kind := kindOf(name); !runtimeName.MatchString(name) || kind != KindCodex && kind != KindClaude {
+			l.mistake(mistakeError{Key: agentsEnv, Source: agentsEnv, Value: cut(name), Allowed: "codex, claude, or both, separated by a comma"})
+			continue
+		}
+		out = append(out, Runtime{Name: name, Kind: kindOf(name), Program: kindOf(name), Login: l.usualLogin(kindOf(name))})
+	}
+	return out
+}
+
+// agent takes a runtime over that is a program.
+func (l *loader) agent(c *Config, r Runtime, source string) {
+	if slices.ContainsFunc(c.Runtimes, func(o Runtime) bool { return o.Name == r.Name }) {
+		l.mistake(mistakeError{Key: "runtime", Source: source, Value: r.Name, Allowed: "a name that stands once"})
+		return
+	}
+	c.Runtimes = append(c.Runtimes, r)
+	label := "runtime " + r.Name + " "
+	for _, v := range []Value{
+		{Key: "program", Text: r.Program},
+		{Key: "login", Text: r.Login},
+		{Key: "base_url", Text: r.BaseURL},
+		{Key: "model", Text: r.Model},
+		{Key: "key", Text: r.Key.String()},
+	} {
+		if v.Text != "" && (v.Key != "key" || r.Key.Set()) {
+			c.values = append(c.values, Value{Key: label + v.Key, Text: v.Text, Source: source})
+		}
+	}
+	if r.Reviewer {
+		c.values = append(c.values, Value{Key: label + "reviewer", Text: "true", Source: source})
+	}
 }
 
 // key reads the two ways to give a runtime's key, and says which one it was.

@@ -1,0 +1,97 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"drawbridge/internal/chatapi"
+	"drawbridge/internal/config"
+	"drawbridge/runner"
+	"drawbridge/runner/claude"
+	"drawbridge/runner/codex"
+	"drawbridge/runner/native"
+)
+
+// runtimes are those of the configuration, and those that were added.
+func runtimes(o Options) ([]runner.Runtime, error) {
+	out := make([]runner.Runtime, 0, len(o.Config.Runtimes)+len(o.Runtimes))
+	for _, r := range o.Config.Runtimes {
+		made, err := newRuntime(o, r)
+		if err != nil {
+			return nil, fmt.Errorf("app: runtime %s: %w", r.Name, err)
+		}
+		out = append(out, made)
+	}
+	return append(out, o.Runtimes...), nil
+}
+
+func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
+	// "native:glm" keeps what it has in native-glm.
+	data := filepath.Join(o.Config.DataDir, "runtimes", strings.ReplaceAll(r.Name, ":", "-"))
+	log := o.Logger.With("runtime", r.Name)
+	switch r.Kind {
+	case config.KindCodex:
+		return newCodex(o.Config, r, codex.Config{
+			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Model: r.Model, Logger: log,
+		})
+	case config.KindClaude:
+		return claude.New(claude.Config{
+			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Key: chatapi.Key(r.Key.Reveal()), BaseURL: r.BaseURL,
+			Model: r.Model, Reviewer: r.Reviewer, Set: o.AgentEnv, Logger: log,
+			PublishIsOrdinary: func(folder string) bool {
+				return slices.ContainsFunc(o.Config.Projects, func(p config.Project) bool { return p.Path == folder && p.PublishIsOrdinary })
+			},
+		})
+	default:
+		return native.New(native.Config{
+			Name: r.Name, BaseURL: r.BaseURL, Key: chatapi.Key(r.Key.Reveal()), Model: r.Model, Window: int64(r.ContextWindow), Data: data,
+			Env: o.AgentEnv, Logger: log,
+		})
+	}
+}
+
+// codexKey is the variable that Codex reads a key from.
+const codexKey = "OPENAI_API_KEY"
+
+// newCodex adds the key and the endpoint if they were configured, and what agents must not see.
+func newCodex(c config.Config, r config.Runtime, x codex.Config) (runner.Runtime, error) {
+	x.Environment = map[string]string{}
+	if r.Key.Set() {
+		x.Environment[codexKey] = r.Key.Reveal()
+	}
+	if r.BaseURL != "" {
+		p := codex.Provider{Name: r.Name, URL: r.BaseURL}
+		if r.Key.Set() {
+			p.Key = codexKey
+		}
+		x.Provider = &p
+	}
+	x.Hidden = hidden(c)
+	return codex.New(x)
+}
+
+// hidden is what an agent in an outer sandbox must not see: our own data, apart from its own folder, and where people keep
+// keys.
+func hidden(c config.Config) []string {
+	out := []string{filepath.Join(c.DataDir, "drawbridge.db"), filepath.Join(c.DataDir, "control.sock")}
+	if home, err := os.UserHomeDir(); err == nil {
+		for _, name := range []string{".ssh", ".gnupg", ".aws", ".config/gcloud", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc"} {
+			out = append(out, existing(filepath.Join(home, name)))
+		}
+	}
+	return slices.DeleteFunc(out, func(path string) bool { return existing(path) == "" })
+}
+
+// existing is path, or nothing where nothing is.
+func existing(path string) string {
+	if path == "" {
+		return ""
+	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
