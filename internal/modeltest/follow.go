@@ -14,6 +14,12 @@ type Hands struct {
 	Read  func(path string) Call
 	// Ask asks a person; nil where the agent has no tool for it.
 	Ask func(question string, options []string) Call
+	// Sandboxed runs a command in the agent's own sandbox, where Run leaves it; nil where there is none.
+	Sandboxed func(command string) Call
+	// Background starts a command that outlives its turn; nil where the agent has no tool for it.
+	Background func(command string) Call
+	// Tool calls a tool of the MCP server with the path of a file; nil where there is no server.
+	Tool func(name, path string) Call
 	// Refused is the beginning of a tool's result that says that it was not allowed.
 	Refused string
 }

@@ -1,6 +1,8 @@
 package native_test
 
 import (
+	"flag"
+	goruntime "runtime"
 	"testing"
 
 	"drawbridge/internal/modeltest"
@@ -8,6 +10,8 @@ import (
 	"drawbridge/runner/native"
 	"drawbridge/runner/runnertest"
 )
+
+var record = flag.Bool("record", false, "rewrite the table of what the conformance suite sees")
 
 // hands are the tool calls of this runtime.
 func hands() modeltest.Hands {
@@ -23,7 +27,7 @@ func hands() modeltest.Hands {
 
 func TestNativeConforms(t *testing.T) {
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
-		Nonsense: true,
+		Nonsense: true, Daemons: goruntime.GOOS == "linux", Table: "testdata/table.json", Record: *record,
 		New: func(t *testing.T, data string) runner.Runtime {
 			srv := serve(t, modeltest.Config{Script: modeltest.Follow(hands()), Piece: 500})
 			return runtime(t, native.Config{BaseURL: srv.URL(), Data: data, Window: 1_000_000})

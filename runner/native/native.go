@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"drawbridge/internal/chatapi"
@@ -109,7 +110,26 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 			"questions": "This runtime's model has no tool to ask a question with; it asks in its answer.",
 			"steer":     "This runtime takes a prompt only between turns.",
 			"rewind":    "This runtime's conversations cannot be taken back.",
+
+			runner.WhyParallel:   "This runtime carries out one action after another, and asks for one at a time.",
+			runner.WhyMCP:        "This runtime has the tools that it was built with, and loads no MCP servers.",
+			runner.WhyBackground: "A command of this runtime ends with its turn.",
+			runner.WhyReview:     "This runtime has no reviewer of its own.",
+			runner.WhySandbox:    "This runtime has no sandbox around commands, so that each of them counts as one that can do anything.",
+			runner.WhyCrash:      "This runtime is a part of Drawbridge: there is no program beside it that could crash.",
+			runner.WhyFrames:     "This runtime is a part of Drawbridge: there is no program beside it that talks to it.",
+
+			string(policy.Fetch):   "This runtime has no tool that fetches; a command can.",
+			string(policy.Payment): "This runtime has no tool that pays.",
+			string(policy.Unknown): "This runtime has the tools that it was built with, and knows what each of them does.",
 		},
+		Stricter: []runner.Difference{{
+			Category: policy.ReadOutside, Modes: policy.Modes(), Plan: true,
+			What: "Its tools read files in the workspace only, and those that a person attached; a command can read others.",
+		}},
+	}
+	if runtime.GOOS != "linux" {
+		c.Why[runner.WhyDaemons] = "On this system, what a command detaches from its process group goes on by itself."
 	}
 	for _, m := range policy.Modes() {
 		c.Modes[m] = m

@@ -14,10 +14,7 @@ import (
 )
 
 func (e *exam) probe() {
-	c, err := e.restart().Probe(e.Context())
-	if err != nil || c.State != runner.Ready {
-		e.Fatalf("probe: %+v, %v", c, err)
-	}
+	c := e.capability()
 	for _, m := range policy.Modes() {
 		effective, ok := c.Modes[m]
 		switch {
@@ -54,7 +51,11 @@ func (e *exam) holds(path, want string) {
 
 func (e *exam) put(path, text string) {
 	e.Helper()
-	file := filepath.Join(e.folder, path)
+	e.putFile(filepath.Join(e.folder, path), text)
+}
+
+func (e *exam) putFile(file, text string) {
+	e.Helper()
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
 		e.Fatalf("%v", err)
 	}
@@ -163,7 +164,10 @@ func (e *exam) fileChangeRefused() {
 	}
 }
 
-func (e *exam) parallel() {
+func (e *exam) several() {
+	if !e.can(e.parallel, runner.WhyParallel) {
+		return
+	}
 	var both sync.WaitGroup
 	both.Add(2)
 	l := e.open(func(ctx context.Context, q runner.Question) (runner.Answer, error) {
@@ -182,10 +186,7 @@ func (e *exam) parallel() {
 }
 
 func (e *exam) asks() {
-	c, err := e.restart().Probe(e.Context())
-	if err != nil {
-		e.Fatalf("probe: %v", err)
-	}
+	c := e.capability()
 	if !c.Questions {
 		return // probe demands the reason
 	}

@@ -1,17 +1,14 @@
 package runnertest
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -34,22 +31,62 @@ type T[Self any] interface {
 }
 
 // Harness says how a runtime is tried. The agent behind it follows its prompt line by line, in the words of Follow: say,
-// long, run, write, read, turns; together, nonsense and ask where it can. A refused action is said, with the reason, and
-// the agent goes on. modeltest.Follow does that for runtimes with a model.
+// long, run, write, read, turns; together, nonsense, ask, background, sandboxed and tool where it can. A refused action is
+// said, with the reason, and the agent goes on. modeltest.Follow does that for runtimes with a model.
+//
+// What is left out, the runtime has to say that it cannot: for each field that names a reason, Probe gives one under that
+// name, or the row fails. It fails as well where Probe gives a reason for what is tried.
 type Harness[S T[S]] struct {
 	// New makes the runtime. Made a second time on the same data folder, it is the runtime after a restart of the process.
 	New func(t S, data string) runner.Runtime
-	// Parallel says that "together" has its questions open at the same time.
+	// Parallel says that "together" has its questions open at the same time (runner.WhyParallel).
 	Parallel bool
 	// Nonsense says that "nonsense" makes the model answer nonsense until the runtime gives up.
 	Nonsense bool
+	// MCP says that the runtime has the MCP server ServeTools under the name ToolServer, and ToolCategories for its tools,
+	// so that "tool NAME PATH" calls one (runner.WhyMCP).
+	MCP bool
+	// Background says that "background COMMAND" starts a command that outlives its turn (runner.WhyBackground).
+	Background bool
+	// Daemons says that what a command detached from its group and session ends with the session (runner.WhyDaemons).
+	Daemons bool
+	// Sandboxed says that "sandboxed COMMAND" runs it in the runtime's own sandbox, and that this works here
+	// (runner.WhySandbox).
+	Sandboxed bool
+	// Crash kills the agent's program, and only that, as kill -9 does. It is called while a turn runs (runner.WhyCrash).
+	// KillPrograms does it for most.
+	Crash func(t S, data string)
+	// Noisy makes the runtime with a program that says what it should not before it says what it should. Wrap puts the
+	// noise around a program: it returns the path of a script that runs it, noisily if one of its arguments is argument
+	// (runner.WhyFrames).
+	Noisy func(t S, data string, wrap func(program, argument string) string) runner.Runtime
+	// Reviews holds each state of the runtime's own reviewer; empty if it has none (runner.WhyReview).
+	Reviews []Review[S]
+	// Deeds are tried for the table beside those of the suite, such as a fetch.
+	Deeds []Deed
+	// Table is the path of the file that keeps what was seen in each cell of the table; what is seen has to be equal to it.
+	// Empty keeps nothing.
+	Table string
+	// Record rewrites Table.
+	Record bool
+	// Patience is how long anything may take; a minute, which is far more than anything takes, when 0.
+	Patience time.Duration
+}
+
+// Review is a state of a runtime's own reviewer.
+type Review[S T[S]] struct {
+	State string // runner.ReviewRequested and so on
+	// Frame is what the runtime is told it by, for the report.
+	Frame string
+	// Impossible says why this state is never told; New is not used then.
+	Impossible string
+	// New makes a runtime whose reviewer comes to this state when the agent does Line under auto.
+	New  func(t S, data string) runner.Runtime
+	Line string // "run touch reviewed" when empty
 }
 
 // leak stands in our environment for what no agent may see.
 const leak = "never-to-be-seen-by-an-agent"
-
-// patience is how long anything may take; it is far more than anything takes.
-const patience = 60 * time.Second
 
 // Exercise tries a runtime on the contract of package runner. It sets environment variables, so the test that calls it
 // is not parallel itself.
@@ -62,22 +99,41 @@ func Exercise[S T[S]](t S, h Harness[S]) {
 		t.Setenv(name, leak)
 	}
 	list := behaviours()
-	if h.Parallel {
-		list["several questions are open at the same time"] = (*exam).parallel
-	}
 	if h.Nonsense {
 		list["nonsense of the model ends the turn and not the session"] = (*exam).nonsense
 	}
+	said := &probed{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		t.Run(name, func(t S) {
 			t.Parallel()
 			data := t.TempDir()
-			list[name](&exam{
-				TB: t, data: data, folder: folder(t),
-				restart: func() runner.Runtime { return h.New(t, data) },
-			})
+			list[name](examine(t, h, data, said))
 		})
 	}
+}
+
+// examine is the exam of a runtime whose data is in a folder.
+func examine[S T[S]](t S, h Harness[S], data string, said *probed) *exam {
+	e := &exam{
+		TB: t, data: data, folder: folder(t), patience: cmp.Or(h.Patience, time.Minute), probed: said,
+		restart:  func() runner.Runtime { return h.New(t, data) },
+		parallel: h.Parallel, mcp: h.MCP, background: h.Background, daemons: h.Daemons, sandboxed: h.Sandboxed,
+		deeds: h.Deeds, file: h.Table, record: h.Record,
+	}
+	if h.Crash != nil {
+		e.crash = func() { h.Crash(t, data) }
+	}
+	if h.Noisy != nil {
+		e.noisy = func(wrap func(program, argument string) string) runner.Runtime { return h.Noisy(t, data, wrap) }
+	}
+	for _, r := range h.Reviews {
+		one := review{state: r.State, frame: r.Frame, impossible: r.Impossible, line: cmp.Or(r.Line, "run touch reviewed")}
+		if r.New != nil {
+			one.restart = func() runner.Runtime { return r.New(t, t.TempDir()) }
+		}
+		e.reviews = append(e.reviews, one)
+	}
+	return e
 }
 
 // folder is a workspace. Its path has no symbolic link in it, so that it is what a command's pwd says.
@@ -113,230 +169,73 @@ func behaviours() map[string]func(*exam) {
 		"one turn at a time":                                (*exam).oneTurn,
 		"each mode and interaction is kept":                 (*exam).table,
 		"questions reach a person":                          (*exam).asks,
+
+		"several questions are open at the same time":           (*exam).several,
+		"interrupting withdraws every open question":            (*exam).withdrawsAll,
+		"nothing is remembered of an answer":                    (*exam).remembersNothing,
+		"an answer that nobody gave in time is told":            (*exam).overdue,
+		"turns follow one another":                              (*exam).queue,
+		"a steered turn takes the input":                        (*exam).steers,
+		"lowering takes effect at the next question":            (*exam).lowered,
+		"nothing is told after Close":                           (*exam).silent,
+		"a tool of an MCP server is asked":                      (*exam).tool,
+		"background work outlives its turn and ends with Close": (*exam).worksOn,
+		"closing ends what a command detached":                  (*exam).daemon,
+		"a crash of the agent is told and the session resumes":  (*exam).crashes,
+		"noise of the program is skipped":                       (*exam).noise,
+		"the runtime's own reviewer is told of":                 (*exam).reviewed,
 	}
 }
 
 // exam is one behaviour being tried.
 type exam struct {
 	TB
-	data    string
-	folder  string
-	restart func() runner.Runtime
+	data     string
+	folder   string
+	patience time.Duration
+	probed   *probed
+	restart  func() runner.Runtime
+
+	parallel, mcp, background, daemons, sandboxed bool
+
+	crash   func()
+	noisy   func(wrap func(program, argument string) string) runner.Runtime
+	reviews []review
+	deeds   []Deed
+	file    string
+	record  bool
 }
 
-// log is an open session, with all that it told and asked.
-type log struct {
-	runner.Session
-	exam   *exam
-	answer func(ctx context.Context, q runner.Question) (runner.Answer, error)
-	slow   time.Duration
-
-	mu        sync.Mutex
-	events    []runner.Event
-	questions []runner.Question
-	closed    bool
-	policy    runner.Policy
-	turns     map[string]bool // the ids of those that were begun
+// probed is what the runtime said of itself, once for all behaviours: a probe starts real programs.
+type probed struct {
+	mu   sync.Mutex
+	said runner.Capability
 }
 
-func allow(context.Context, runner.Question) (runner.Answer, error) {
-	return runner.Answer{Decision: runner.Allowed, Action: runner.ActionAllow, Source: runner.SourceUser, By: "Ada"}, nil
-}
-
-const refusal = "Ada would rather not"
-
-func refuse(context.Context, runner.Question) (runner.Answer, error) {
-	return runner.Answer{Decision: runner.Denied, Action: runner.ActionDeny, Source: runner.SourceUser, By: "Ada", Reason: refusal}, nil
-}
-
-// open begins a session on a fresh runtime; answer is asked for whatever is not just read in the workspace.
-func (e *exam) open(answer func(context.Context, runner.Question) (runner.Answer, error)) *log {
+// capability is what the runtime says of itself.
+func (e *exam) capability() runner.Capability {
 	e.Helper()
-	return e.resume(e.restart(), "", answer)
+	e.probed.mu.Lock()
+	defer e.probed.mu.Unlock()
+	if e.probed.said.State == "" {
+		c, err := e.restart().Probe(e.Context())
+		if err != nil || c.State != runner.Ready {
+			e.Fatalf("probe: %+v, %v", c, err)
+		}
+		e.probed.said = c
+	}
+	return e.probed.said
 }
 
-func (e *exam) resume(r runner.Runtime, token string, answer func(context.Context, runner.Question) (runner.Answer, error)) *log {
+// can reports whether the harness tries something. If it does not, the runtime has to say why it cannot; if it does, it
+// must not say so.
+func (e *exam) can(tried bool, why string) bool {
 	e.Helper()
-	l := &log{exam: e, answer: answer, turns: map[string]bool{}, policy: runner.Policy{Mode: policy.ApprovalRequired, Interaction: policy.Default}}
-	s, err := r.Open(e.Context(), runner.Options{
-		Folder: e.folder, Resume: token, Gate: runner.GateFunc(l.ask), Sink: l.sink,
-		Policy: func() runner.Policy {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return l.policy
-		},
-	})
-	if err != nil {
-		e.Fatalf("open: %v", err)
+	switch reason := e.capability().Why[why]; {
+	case tried && reason != "":
+		e.Errorf("Probe says under %q that it cannot (%s), and yet it is tried", why, reason)
+	case !tried && reason == "":
+		e.Errorf("the harness does not try it, and Probe gives no reason under %q", why)
 	}
-	l.Session = s
-	e.Cleanup(func() { l.close() })
-	return l
+	return tried
 }
-
-func (l *log) close() {
-	l.exam.Helper()
-	if err := l.Close(); err != nil {
-		l.exam.Errorf("close: %v", err)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-}
-
-// ask is the session's gate: the table, and behind it the person.
-func (l *log) ask(ctx context.Context, q runner.Question) (runner.Answer, error) {
-	l.mu.Lock()
-	verdict := policy.Decide(l.policy.Mode, l.policy.Interaction, q.Categories...)
-	if verdict == policy.Ask || verdict == policy.Review {
-		l.questions = append(l.questions, q)
-	}
-	l.mu.Unlock()
-	switch verdict {
-	case policy.Allow:
-		return runner.Answer{Decision: runner.Allowed, Source: runner.SourceRule}, nil
-	case policy.Ask, policy.Review:
-		return l.answer(ctx, q)
-	case policy.Deny:
-	}
-	return runner.Answer{Decision: runner.Denied, Source: runner.SourceRule}, nil
-}
-
-// set changes what the chat allows, and forgets what was told and asked so far.
-func (l *log) set(p runner.Policy) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.policy, l.events, l.questions = p, nil, nil
-}
-
-func (l *log) sink(e runner.Event) {
-	if l.slow > 0 {
-		time.Sleep(l.slow)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		l.exam.Errorf("an event after Close: %s", e.Kind)
-	}
-	l.events = append(l.events, e)
-}
-
-// begin starts a turn and returns its end.
-func (l *log) begin(ctx context.Context, lines ...string) <-chan ended {
-	l.mu.Lock()
-	id := "turn" + strconv.Itoa(len(l.turns)+1)
-	l.turns[id] = true
-	l.mu.Unlock()
-	done := make(chan ended, 1)
-	go func() {
-		res, err := l.Turn(ctx, runner.Input{Turn: id, Text: strings.Join(lines, "\n")})
-		done <- ended{res, err}
-	}()
-	return done
-}
-
-type ended struct {
-	runner.Result
-	err error
-}
-
-// turn runs a turn that has to be completed.
-func (l *log) turn(lines ...string) {
-	l.exam.Helper()
-	l.ends(l.begin(l.exam.Context(), lines...), runner.Completed)
-}
-
-// ends waits for a turn that has to end so.
-func (l *log) ends(done <-chan ended, want runner.Outcome) ended {
-	l.exam.Helper()
-	end := await(l.exam, done, "the end of the turn")
-	if end.err != nil || end.Outcome != want {
-		l.exam.Fatalf("the turn ended as %q (%s), error %v; want %q", end.Outcome, end.Reason, end.err, want)
-	}
-	return end
-}
-
-func await[V any](e *exam, c <-chan V, what string) V {
-	e.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(patience):
-		e.Fatalf("%s did not come within %s", what, patience)
-		panic("Fatalf returned")
-	}
-}
-
-// seen are the events so far, and the questions that were for a person.
-func (l *log) seen() ([]runner.Event, []runner.Question) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.events), slices.Clone(l.questions)
-}
-
-// completed are the completed items of a kind.
-func (l *log) completed(kind runner.ItemKind) []runner.Item {
-	events, _ := l.seen()
-	var list []runner.Item
-	for _, e := range events {
-		if e.Kind == runner.ItemCompleted && e.Item != nil && e.Item.Kind == kind {
-			list = append(list, *e.Item)
-		}
-	}
-	return list
-}
-
-// said is all that the completed messages say.
-func (l *log) said() string {
-	var parts []string
-	for _, i := range l.completed(runner.ItemMessage) {
-		parts = append(parts, i.Text)
-	}
-	return strings.Join(parts, "\n")
-}
-
-// ordered checks the life of every item: begun once, then deltas, then completed once with the text of its deltas.
-func (l *log) ordered() {
-	l.exam.Helper()
-	events, _ := l.seen()
-	open, ended := map[string]string{}, map[string]bool{}
-	for n, e := range events {
-		switch e.Kind {
-		case runner.ItemStarted, runner.ContentDelta, runner.ItemCompleted:
-			if e.Item == nil || e.Item.ID == "" || !l.turns[e.Turn] {
-				l.exam.Fatalf("event %d has no item, or belongs to no turn: %+v", n, e)
-			}
-		case runner.RequestOpened, runner.RequestResolved, runner.TurnStarted, runner.TurnEnded:
-			l.exam.Errorf("event %d is %s, which is not a runtime's to tell", n, e.Kind)
-			continue
-		default:
-			continue
-		}
-		id := e.Item.ID
-		text, begun := open[id]
-		if begun == (e.Kind == runner.ItemStarted) || ended[id] {
-			l.exam.Errorf("event %d, %s of %s: out of order", n, e.Kind, id)
-		}
-		switch e.Kind {
-		case runner.ContentDelta:
-			open[id] = text + e.Item.Text
-		case runner.ItemCompleted:
-			if ended[id] = true; text != "" && e.Item.Text != text {
-				l.exam.Errorf("item %s was completed as %.200q, but its deltas say %.200q", id, e.Item.Text, text)
-			}
-			if e.Item.Status != runner.ItemDone && e.Item.Status != runner.ItemFailed && e.Item.Status != runner.ItemRefused {
-				l.exam.Errorf("item %s was completed in state %q", id, e.Item.Status)
-			}
-		default:
-			open[id] = ""
-		}
-	}
-	for id := range open {
-		if !ended[id] {
-			l.exam.Errorf("item %s was never completed", id)
-		}
-	}
-}
-
-// errNoGate is a gate's failure.
-var errNoGate = errors.New("the gate is out of order")

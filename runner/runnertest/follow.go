@@ -18,6 +18,8 @@ import (
 //	long N                 says N characters
 //	run COMMAND            asks and runs it in the folder; the output stands in the item
 //	together A || B || …   runs the commands at the same time, so that their questions are open at the same time
+//	background COMMAND     asks and starts it; it ends with the session
+//	tool NAME PATH         asks and calls a tool of ToolServer
 //	write PATH TEXT        asks and writes TEXT and a newline to the file
 //	read PATH              asks and reads the file, and says what it holds
 //	ask QUESTION|A|B       asks a person, and says the answer; without options the person answers in their own words
@@ -72,6 +74,11 @@ func (s *Scripted) follow(word, rest, line string) {
 			running.Go(func() { s.told(s.Run(strings.TrimSpace(c))) })
 		}
 		running.Wait()
+	case "background":
+		s.told(s.Background(rest))
+	case "tool":
+		name, path, _ := strings.Cut(rest, " ")
+		s.told(s.Tool(name, path))
 	case "write":
 		path, text, _ := strings.Cut(rest, " ")
 		s.told(s.Edit(path, text+"\n"))

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"drawbridge/runner"
@@ -111,53 +110,16 @@ func (e *exam) withdrawn() {
 	l.turn("say still here")
 }
 
-// awaitPid waits until a command wrote its process id, and returns the one that it has for us.
-func (e *exam) awaitPid(file string) int {
-	e.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		b, _ := os.ReadFile(filepath.Join(e.folder, file))
-		if s, ok := strings.CutSuffix(string(b), "\n"); ok {
-			pid, err := strconv.Atoi(s)
-			if err != nil {
-				e.Fatalf("%s holds %q", file, b)
-			}
-			if pid, found := outsidePid(pid, e.folder); found {
-				return pid
-			}
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("%s was not written within %s by a process that lives", file, patience)
-		}
-	}
-}
-
-// awaitGone waits until a process is gone: one that was killed and is not our child is reaped by somebody else.
-func (e *exam) awaitGone(pid int) {
-	e.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if syscall.Kill(pid, 0) != nil {
-			return
-		}
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if _, state, ok := bytes.Cut(stat, []byte(") ")); err == nil && ok && state[0] == 'Z' {
-			return
-		}
-		if time.Now().After(deadline) {
-			e.Fatalf("process %d still runs", pid)
-		}
-	}
-}
-
 func (e *exam) stopsCommand() {
 	l := e.open(allow)
 	ctx, cancel := context.WithCancel(e.Context())
 	defer cancel()
-	done := l.begin(ctx, `run sleep 600 & echo $! > child; echo $$ > shell; wait`, "say unreached")
-	child, shell := e.awaitPid("child"), e.awaitPid("shell")
+	child := newRest()
+	done := l.begin(ctx, fmt.Sprintf("run %s & wait", child), "say unreached")
+	e.awaitRest(child)
 	cancel()
 	l.ends(done, runner.Interrupted)
 	e.awaitGone(child)
-	e.awaitGone(shell)
 	if strings.Contains(l.said(), "unreached") {
 		e.Errorf("the interrupted turn went on")
 	}
@@ -165,19 +127,25 @@ func (e *exam) stopsCommand() {
 	l.turn("say still here")
 }
 
+// ancestors writes the environments of a command's parents, as far as it can read them, behind a line that says that it
+// could.
+const ancestors = `p=$PPID; while [ "$p" -gt 1 ] 2>/dev/null && [ -r /proc/$p/environ ]; do ` +
+	`tr '\0' '\n' < /proc/$p/environ >> parents.txt 2>/dev/null; p=$(sed -n 's/^PPid:[^0-9]*//p' /proc/$p/status); done; touch parents.txt`
+
+// environment has a command print what it is given, and what its parents were given: the agent's program, and us.
 func (e *exam) environment() {
 	l := e.open(allow)
-	l.turn("run env > env.txt; cat /proc/self/environ > environ.txt 2>/dev/null; true")
-	for _, file := range []string{"env.txt", "environ.txt"} {
+	l.turn("run env > env.txt; cat /proc/self/environ > environ.txt 2>/dev/null; " + ancestors)
+	for _, file := range []string{"env.txt", "environ.txt", "parents.txt"} {
 		b, err := os.ReadFile(filepath.Join(e.folder, file))
 		if err != nil {
 			e.Fatalf("%v", err)
 		}
 		if bytes.Contains(b, []byte(leak)) {
-			e.Errorf("the command sees what it must not:\n%s", b)
+			e.Errorf("%s: the command sees what it must not:\n%s", file, b)
 		}
-		if home, err := os.UserHomeDir(); err == nil && bytes.Contains(b, []byte("HOME="+home+"\n")) {
-			e.Errorf("the command has our home folder:\n%s", b)
+		if home, err := os.UserHomeDir(); file != "parents.txt" && err == nil && bytes.Contains(b, []byte("HOME="+home+"\n")) {
+			e.Errorf("%s: the command has our home folder:\n%s", file, b)
 		}
 	}
 	env, _ := os.ReadFile(filepath.Join(e.folder, "env.txt"))
@@ -239,14 +207,15 @@ func (e *exam) unknownToken() {
 // closes closes a session in the middle of a command.
 func (e *exam) closes() {
 	l := e.open(allow)
-	done := l.begin(e.Context(), "run echo $$ > pid; exec sleep 600", "say unreached")
-	pid := e.awaitPid("pid")
+	command := newRest()
+	done := l.begin(e.Context(), "run "+string(command), "say unreached")
+	e.awaitRest(command)
 	l.close()
 	if end := await(e, done, "the end of the turn"); end.err != nil && !errors.Is(end.err, runner.ErrClosed) ||
 		end.err == nil && end.Outcome != runner.Interrupted {
 		e.Errorf("the turn ended as %q, error %v", end.Outcome, end.err)
 	}
-	e.awaitGone(pid)
+	e.awaitGone(command)
 	l.close()
 	if _, err := l.Turn(e.Context(), runner.Input{Turn: "late", Text: "say too late"}); !errors.Is(err, runner.ErrClosed) {
 		e.Errorf("a turn after Close: error %v, want ErrClosed", err)

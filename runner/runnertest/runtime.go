@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"drawbridge/internal/process"
 	"drawbridge/policy"
 	"drawbridge/runner"
 )
@@ -69,7 +70,13 @@ func New(name string, turn TurnFunc) *Runtime {
 		kept: make(map[string]record),
 		Capability: runner.Capability{
 			State: runner.Ready, Version: "script", Modes: modes, Plan: true, Questions: true,
-			Why: map[string]string{"steer": "A script takes no input into a running turn.", "rewind": "A script keeps no history."},
+			Why: map[string]string{
+				"steer": "A script takes no input into a running turn.", "rewind": "A script keeps no history.",
+				"fetch":           "A script has no tool that fetches.",
+				runner.WhyDaemons: "A command of a script is not supervised beyond its process group.",
+				runner.WhyReview:  "A script has no reviewer.", runner.WhySandbox: "A script has no sandbox.",
+				runner.WhyCrash: "A script is a part of Drawbridge.", runner.WhyFrames: "A script is a part of Drawbridge.",
+			},
 		},
 	}
 }
@@ -168,6 +175,21 @@ type session struct {
 	closed bool
 	token  string
 	turns  int
+	work   []work
+}
+
+// work outlives its turn.
+type work struct {
+	process *process.Process
+	told    runner.Background
+}
+
+// works takes up work and tells that it began.
+func (s *session) works(w work) {
+	s.mu.Lock()
+	s.work = append(s.work, w)
+	s.mu.Unlock()
+	s.emit(runner.Event{Kind: runner.BackgroundEvent, Background: &w.told})
 }
 
 // Turn runs the script for one prompt.
@@ -227,11 +249,20 @@ func (s *session) emit(e runner.Event) {
 	}
 }
 
-// Close interrupts a running turn and waits until it has ended.
+// Close interrupts a running turn, waits until it has ended, and ends what works in the background.
 func (s *session) Close() error {
 	s.cancel()
 	s.turning.Lock()
 	defer s.turning.Unlock()
+	s.mu.Lock()
+	left := s.work
+	s.work = nil
+	s.mu.Unlock()
+	for _, w := range left {
+		w.process.Stop()
+		w.told.Ended = true
+		s.emit(runner.Event{Kind: runner.BackgroundEvent, Background: &w.told})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true

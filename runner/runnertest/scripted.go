@@ -111,7 +111,7 @@ func (s *Scripted) Edit(path, content string) runner.Answer {
 	}, func() error { return s.write(path, content) })
 }
 
-// Read asks whether a file may be read, and returns it if it may.
+// Read asks whether a file may be read, and returns it if it may; one outside of the folder by its absolute path.
 func (s *Scripted) Read(path string) (string, runner.Answer) {
 	item := runner.Item{ID: s.id(), Kind: runner.ItemToolCall, Status: runner.ItemRunning, Title: "Read " + path}
 	a := s.act(&item, runner.Question{
@@ -122,6 +122,34 @@ func (s *Scripted) Read(path string) (string, runner.Answer) {
 		return err
 	})
 	return item.Text, a
+}
+
+// Tool asks whether a tool of the MCP server ToolServer may be called with a file's path, and makes the file if it may.
+func (s *Scripted) Tool(name, path string) runner.Answer {
+	item := runner.Item{ID: s.id(), Kind: runner.ItemToolCall, Status: runner.ItemRunning, Title: name}
+	name = ToolServer + "/" + name
+	return s.act(&item, runner.Question{
+		Kind: runner.KindTool, Title: item.Title, Folder: s.Folder(), Tool: name, Arguments: arguments(path),
+		Categories: policy.ClassifyTool(name, policy.Hints{}, ToolCategories()),
+	}, func() error { return os.WriteFile(path, []byte("by a tool\n"), 0o600) })
+}
+
+// Background asks whether a command may be run, and starts it if it may. It ends with the session.
+func (s *Scripted) Background(command string) runner.Answer {
+	item := runner.Item{ID: s.id(), Kind: runner.ItemCommand, Status: runner.ItemRunning, Title: "Start a command", Command: command}
+	return s.act(&item, runner.Question{
+		Kind: runner.KindCommand, Title: item.Title, Command: command, Folder: s.Folder(), Categories: policy.Classify(command, s.workspace()),
+	}, func() error {
+		p, err := process.Start(process.Command{
+			Args: []string{"sh", "-c", command}, Dir: s.Folder(),
+			Env: process.Environment(process.Spec{Home: s.home(), Lookup: os.LookupEnv}),
+		})
+		if err != nil {
+			return err
+		}
+		s.session.works(work{p, runner.Background{ID: item.ID, Title: command, Started: time.Now()}})
+		return nil
+	})
 }
 
 func arguments(path string) runner.RawArguments {
@@ -200,6 +228,10 @@ func (s *Scripted) workspace() policy.Workspace {
 }
 
 func (s *Scripted) read(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		b, err := os.ReadFile(path)
+		return string(b), err
+	}
 	root, err := os.OpenRoot(s.Folder())
 	if err != nil {
 		return "", err

@@ -2,104 +2,233 @@ package runnertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 
 	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
-// deed is an action that the table speaks of, and what of it can be seen afterwards.
-type deed struct {
-	name       string
-	categories []policy.Category // by the design, not by what the runtime says
-	line       func(file string) string
-	seen       func(e *exam, l *log, file string) bool
+// Outcome is what becomes of an action.
+type Outcome string
+
+// The outcomes, loosest first. They are the verdicts of the table as they are seen from outside.
+const (
+	Ran      Outcome = "ran"      // without anybody being asked
+	Reviewed Outcome = "reviewed" // asked, and a reviewer may answer
+	Asked    Outcome = "asked"    // asked, and only a person may answer
+	Refused  Outcome = "refused"  // without anybody being asked
+)
+
+// looser reports whether o lets more happen than other.
+func (o Outcome) looser(other Outcome) bool {
+	order := []Outcome{Ran, Reviewed, Asked, Refused}
+	return slices.Index(order, o) < slices.Index(order, other)
 }
 
-func deeds() []deed {
-	exists := func(e *exam, _ *log, file string) bool { return e.exists(file) }
-	return []deed{
-		{
-			"read",
-			[]policy.Category{policy.Read},
-			func(string) string { return "read plain.txt" },
-			func(_ *exam, l *log, _ string) bool { return strings.Contains(l.said(), "plain words") },
-		},
-		{
-			"read a secret",
-			[]policy.Category{policy.Secret},
-			func(string) string { return "read .env" },
-			func(_ *exam, l *log, _ string) bool { return strings.Contains(l.said(), "hidden words") },
-		},
-		{
-			"write",
-			[]policy.Category{policy.Write},
-			func(file string) string { return "write " + file + " text" }, exists,
-		},
-		{
-			"write what is protected",
-			[]policy.Category{policy.Protected},
-			func(file string) string { return "write .github/workflows/" + file + ".yml text" },
-			func(e *exam, _ *log, file string) bool { return e.exists(".github/workflows/" + file + ".yml") },
-		},
-		{
-			"run",
-			[]policy.Category{policy.Terminal},
-			func(file string) string { return "run touch " + file }, exists,
-		},
-		{
-			"publish",
-			[]policy.Category{policy.Terminal, policy.Publish},
-			func(file string) string { return "run touch " + file + "; git push nowhere" }, exists,
-		},
+// outcomeOf is the outcome that a verdict comes to.
+func outcomeOf(v policy.Verdict) Outcome {
+	switch v {
+	case policy.Allow:
+		return Ran
+	case policy.Review:
+		return Reviewed
+	case policy.Ask:
+		return Asked
+	case policy.Deny:
+	}
+	return Refused
+}
+
+// server is one on loopback that remembers what it was asked for.
+func (e *exam) server() (url string, reached func(path string) bool) {
+	var mu sync.Mutex
+	var paths []string
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		e.Fatalf("%v", err)
+	}
+	s := &http.Server{ReadHeaderTimeout: e.patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		paths = append(paths, r.URL.Path)
+		http.NotFound(w, r)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	e.Cleanup(func() {
+		_ = s.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			e.Errorf("serve: %v", err)
+		}
+	})
+	return "http://" + l.Addr().String(), func(path string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.ContainsFunc(paths, func(p string) bool { return p == path || strings.HasPrefix(p, path+"/") })
 	}
 }
 
-// table tries each deed in each mode and interaction, with a person who says yes and with one who says no. The mode
-// changes under the open session, which therefore has to ask for it afresh.
+// table tries each deed in each mode and interaction. The mode changes under the open session, which therefore has to ask
+// for it afresh. What is seen has to be what the table says, or a difference that Probe names.
 func (e *exam) table() {
+	outside := filepath.Join(folder(e), "outside.txt")
+	e.putFile(outside, "outside words\n")
 	e.put("plain.txt", "plain words\n")
 	e.put(".env", "hidden words\n")
-	c, err := e.restart().Probe(e.Context())
-	if err != nil {
-		e.Fatalf("probe: %v", err)
+	c := e.capability()
+	url, reached := e.server()
+	deeds := e.deedsOf(outside, url, reached)
+	report := Report{V: reportVersion, Version: c.Version, Looser: c.Looser, Stricter: c.Stricter, Reviews: e.reviewStates()}
+	for _, name := range slices.Sorted(maps.Keys(unreached(deeds))) {
+		why := c.Why[unreached(deeds)[name]]
+		if why == "" {
+			e.Errorf("nothing is tried for the category %s, and Probe gives no reason under %q", name, unreached(deeds)[name])
+		}
+		report.Unreached = append(report.Unreached, Unreached{name, why})
 	}
-	yes := false
-	l := e.open(func(ctx context.Context, q runner.Question) (runner.Answer, error) {
-		if yes {
-			return allow(ctx, q)
+	t := &trial{exam: e}
+	t.log = e.open(t.answer)
+	for _, d := range deeds {
+		line := Line{Deed: d.Name, Category: d.Category, Seen: map[policy.Interaction]map[policy.Mode]Seen{}}
+		for _, i := range []policy.Interaction{policy.Default, policy.Plan} {
+			if i == policy.Plan && !c.Plan {
+				continue // probe demands the reason
+			}
+			line.Seen[i] = map[policy.Mode]Seen{}
+			for _, m := range policy.Modes() {
+				seen := t.try(d, runner.Policy{Mode: c.Modes[m], Interaction: i})
+				line.Seen[i][m] = seen
+				e.compare(c, d, m, i, seen.Outcome)
+			}
 		}
-		return refuse(ctx, q)
-	})
-	n := 0
-	for _, i := range []policy.Interaction{policy.Default, policy.Plan} {
-		if i == policy.Plan && !c.Plan {
-			continue // probe demands the reason
+		report.Lines = append(report.Lines, line)
+	}
+	for _, d := range slices.Concat(c.Looser, c.Stricter) {
+		if d.What == "" {
+			e.Errorf("the difference in %s has no words", d.Category)
 		}
-		for _, m := range policy.Modes() {
-			for _, d := range deeds() {
-				for _, yes = range []bool{true, false} {
-					n++
-					l.set(runner.Policy{Mode: c.Modes[m], Interaction: i})
-					l.try(d, yes, fmt.Sprintf("file%d", n))
+	}
+	e.stale(report)
+	e.golden(report)
+}
+
+// compare holds what was seen in a cell against the table.
+func (e *exam) compare(c runner.Capability, d Deed, m policy.Mode, i policy.Interaction, seen Outcome) {
+	e.Helper()
+	want := outcomeOf(policy.Decide(m, i, d.categories()...))
+	covered := func(list []runner.Difference) bool {
+		return slices.ContainsFunc(list, func(x runner.Difference) bool { return x.Covers(m, i, d.Category) })
+	}
+	switch {
+	case seen.looser(want) && !covered(c.Looser):
+		e.Errorf("%s, %s, %s: %s, but the table says %s, and no difference is named", m, i, d.Name, seen, want)
+	case want.looser(seen) && !covered(c.Stricter) && (c.Modes[m] == m || c.Why[string(m)] == ""):
+		e.Errorf("%s, %s, %s: %s, which is stricter than the table's %s, and nothing explains it", m, i, d.Name, seen, want)
+	}
+}
+
+// stale complains of looser cells that Probe names and that were not seen to be looser.
+func (e *exam) stale(r Report) {
+	e.Helper()
+	for _, d := range r.Looser {
+		for _, i := range []policy.Interaction{policy.Default, policy.Plan} {
+			for _, m := range policy.Modes() {
+				if d.Covers(m, i, d.Category) && i == policy.Default && !r.looser(d.Category, m, i) {
+					e.Errorf("%s, %s, %s is named as looser than the table, and is not", m, i, d.Category)
 				}
 			}
 		}
+		if d.Plan && !slices.ContainsFunc(policy.Modes(), func(m policy.Mode) bool { return r.looser(d.Category, m, policy.Plan) }) {
+			e.Errorf("plan, %s is named as looser than the table, and is not", d.Category)
+		}
 	}
 }
 
-// try does one deed and compares what was asked and done with the table.
-func (l *log) try(d deed, yes bool, file string) {
-	l.exam.Helper()
-	l.turn(d.line(file))
-	_, questions := l.seen()
+// trial is the table being tried in one session.
+type trial struct {
+	exam *exam
+	log  *log
+	yes  bool
+	n    int
+}
 
-	verdict := policy.Decide(l.policy.Mode, l.policy.Interaction, d.categories...)
-	person := verdict == policy.Ask || verdict == policy.Review
-	done := verdict == policy.Allow || person && yes
-	if got := d.seen(l.exam, l, file); got != done || (len(questions) > 0) != person {
-		l.exam.Errorf("%s, %s, %s (the table says %s, the person %v): %d questions, done %v",
-			l.policy.Mode, l.policy.Interaction, d.name, verdict, yes, len(questions), got)
+// answer is a person who says what is to be tried.
+func (t *trial) answer(ctx context.Context, q runner.Question) (runner.Answer, error) {
+	if !t.yes {
+		return refuse(ctx, q)
 	}
+	a, err := allow(ctx, q)
+	for _, query := range q.Queries {
+		if len(query.Options) == 2 {
+			a.Answers = map[string][]string{query.ID: {query.Options[1].Label}}
+		}
+	}
+	return a, err
+}
+
+// try does one deed, with a person who says yes, and once more with one who says no if a person was asked.
+func (t *trial) try(d Deed, p runner.Policy) Seen {
+	t.exam.Helper()
+	t.yes = true
+	questions, verdicts, done := t.do(d, p)
+	by := "runtime"
+	if len(verdicts) > 0 {
+		by = "gate"
+	}
+	switch {
+	case len(questions) == 0 && done:
+		return Seen{Ran, by}
+	case len(questions) == 0:
+		return Seen{Refused, by}
+	case !done:
+		t.exam.Errorf("%s, %s, %s: it was allowed and not done; asked as %+v; told: %.500s", p.Mode, p.Interaction, d.Name, questions[0].Categories, t.log.told())
+	}
+	t.yes = false
+	if questions, _, done := t.do(d, p); done || len(questions) == 0 {
+		t.exam.Errorf("%s, %s, %s: a person was asked %d times and said no; done %v", p.Mode, p.Interaction, d.Name, len(questions), done)
+	}
+	if slices.Contains(verdicts, policy.Ask) {
+		return Seen{Asked, by}
+	}
+	return Seen{Reviewed, by}
+}
+
+func (t *trial) do(d Deed, p runner.Policy) ([]runner.Question, []policy.Verdict, bool) {
+	t.exam.Helper()
+	t.n++
+	file := fmt.Sprintf("file%d", t.n)
+	if d.Given {
+		t.exam.put(file, "given\n")
+	}
+	t.log.set(p)
+	t.log.turn(d.Line(file))
+	done := d.Done
+	if done == nil {
+		done = func(w Witness) bool { return w.Exists(w.File) }
+	}
+	t.log.mu.Lock()
+	verdicts := slices.Clone(t.log.verdicts)
+	t.log.mu.Unlock()
+	_, questions := t.log.seen()
+	return questions, verdicts, done(Witness{File: file, Told: t.log.told(), Exists: t.exam.exists})
+}
+
+// told is all that was said and put out.
+func (l *log) told() string {
+	events, _ := l.seen()
+	var b strings.Builder
+	for _, e := range events {
+		if e.Kind == runner.ItemCompleted && e.Item != nil {
+			b.WriteString(e.Item.Text + "\n" + e.Item.Output + "\n")
+		}
+	}
+	return b.String()
 }
