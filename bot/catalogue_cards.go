@@ -194,7 +194,7 @@ func cardOutcome(q runner.Question, s approvals.Stand) string {
 
 // sizeOf names a size for people.
 func sizeOf(text string) string {
-	lines := strings.Count(text, "\n") + 1
+	lines := strings.Count(strings.TrimSuffix(text, "\n"), "\n") + 1
 	return plural(len([]rune(text)), "character") + ", " + plural(lines, "line")
 }
 

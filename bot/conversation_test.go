@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"flag"
 	"io"
@@ -17,12 +18,15 @@ import (
 
 	"drawbridge/approvals"
 	"drawbridge/bridge"
+	"drawbridge/formatting"
 	"drawbridge/internal/store"
 	"drawbridge/internal/store/storetest"
 	"drawbridge/internal/telegramtest"
 	"drawbridge/policy"
 	"drawbridge/runner"
 	"drawbridge/runner/runnertest"
+
+	"github.com/go-telegram/bot/models"
 )
 
 const (
@@ -431,4 +435,14 @@ func (k *talk) open(chat int64) approvals.Record {
 		return len(open) == 1
 	})
 	return open[0]
+}
+
+func mustText(s string) formatting.Message { return formatting.Message{Text: s} }
+
+// query is a tap as Telegram delivers it.
+func query(chat, from int64, message int, data string) *models.CallbackQuery {
+	return &models.CallbackQuery{
+		ID: rand.Text(), From: models.User{ID: from, FirstName: map[int64]string{ada: "Ada", grace: "Grace"}[from]}, Data: data,
+		Message: models.MaybeInaccessibleMessage{Message: &models.Message{ID: message, Chat: models.Chat{ID: chat}}},
+	}
 }

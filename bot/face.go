@@ -101,7 +101,9 @@ func cardBody(m *formatting.Builder, q runner.Question, c *card) {
 	}
 	switch q.Kind {
 	case runner.KindCommand:
-		m.Pre("bash", formatting.Visible(q.Command)).Text("\n")
+		if q.Command != "" {
+			m.Pre("bash", formatting.Visible(q.Command)).Text("\n")
+		}
 		if strings.Contains(strings.TrimSpace(q.Command), "\n") {
 			m.Text(sizeOf(q.Command) + "\n")
 		}

@@ -241,7 +241,7 @@ func (b *Bot) answerReply(t *store.Txn, s author, r approvals.Record, words, tok
 func plainly(q runner.Question, c policy.Category) bool {
 	switch q.Kind {
 	case runner.KindCommand:
-		return c == policy.Terminal
+		return c == policy.Terminal || c == policy.Write || c == policy.Read
 	case runner.KindFileChange:
 		return c == policy.Write || c == policy.Delete && !slices.ContainsFunc(q.Files, func(f runner.FileChange) bool { return f.Op != runner.FileDelete })
 	case runner.KindPlan, runner.KindQuestion:
