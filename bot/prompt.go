@@ -219,7 +219,9 @@ func promptText(messages []*models.Message, self int64) (string, bool) {
 
 // cutHard reports whether a client cut a long paste in the middle of a word after m: it fills a whole message then. Where
 // it found a blank near the end it cut there, and the blank got lost. The captions of an album are texts of their own.
-func cutHard(m *models.Message) bool { return m != nil && formatting.Len(m.Text) >= formatting.MaxLength }
+func cutHard(m *models.Message) bool {
+	return m != nil && formatting.Len(m.Text) >= formatting.MaxLength
+}
 
 // quoteReply names the message that a prompt replies to, so that "do this" has a meaning.
 func quoteReply(out *strings.Builder, m *models.Message, self int64) {
