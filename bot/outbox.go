@@ -215,11 +215,37 @@ func SentAs(t *store.Txn, slot string) (Sent, bool, error) {
 }
 
 // Adopt makes the message that a tap came from the one that stands under slot: a message may have been sent and its id
-// lost in a crash before the commit. It returns the id that stood there before, 0 if none.
+// lost in a crash before the commit. What waits to be sent under the slot becomes an edit of the message, so that there is
+// no second copy; one that is on its way is deleted when it has arrived. It returns the id that stood there before, 0 if
+// none.
 func (o *Outbox) Adopt(t *store.Txn, slot string, chat ChatRef, messageID int) (before int, err error) {
 	s, _, err := SentAs(t, slot)
 	if err != nil || s.MessageID == messageID && s.Chat == chat {
 		return s.MessageID, err
+	}
+	key := outChatKey(chat.Key())
+	c, ok, err := store.Get[outChat](t, key)
+	if err != nil {
+		return 0, err
+	}
+	for i, q := range c.Queue {
+		if q.Slot != slot || q.Kind != KindSend {
+			continue
+		}
+		d, known, err := store.Get[outDoc](t, outKey(q.ID))
+		if err != nil || !known {
+			return 0, err
+		}
+		d.Seq++
+		d.Kind, c.Queue[i].Kind = KindEdit, KindEdit
+		if err := store.Put(t, outKey(q.ID), d); err != nil {
+			return 0, err
+		}
+	}
+	if ok {
+		if err := store.Put(t, key, c); err != nil {
+			return 0, err
+		}
 	}
 	return s.MessageID, putSent(t, slot, Sent{Chat: chat, MessageID: messageID, Final: s.Final})
 }
@@ -308,9 +334,15 @@ func (o *Outbox) remove(ctx context.Context, m outDoc, sent int, reason string) 
 		if m.Kind == "" && cur.Kind != "" {
 			return nil // it was there after all
 		}
+		copied := false
 		if m.Slot != "" && reason == "" {
-			if err := o.remember(t, m, sent); err != nil {
+			if copied, err = adopted(t, m, sent); err != nil {
 				return err
+			}
+			if !copied {
+				if err := o.remember(t, m, sent); err != nil {
+					return err
+				}
 			}
 		}
 		if cur.Seq != m.Seq {
@@ -320,7 +352,10 @@ func (o *Outbox) remove(ctx context.Context, m outDoc, sent int, reason string) 
 			if err := store.Put(t, outKey(m.ID), cur); err != nil {
 				return err
 			}
-			return store.Put(t, outChatKey(chat), c)
+			if err := store.Put(t, outChatKey(chat), c); err != nil || !copied {
+				return err
+			}
+			return o.Put(t, Outgoing{Chat: m.Chat, Kind: KindDelete, MessageID: sent})
 		}
 		if reason != "" {
 			if err := o.record(t, cur.Outgoing, reason); err != nil {
@@ -339,6 +374,15 @@ func (o *Outbox) remove(ctx context.Context, m outDoc, sent int, reason string) 
 		return nil
 	}
 	return err
+}
+
+// adopted reports whether another message has taken the slot of one that was just sent, in Adopt: then this is a copy.
+func adopted(t *store.Txn, m outDoc, sent int) (bool, error) {
+	if sent == 0 || m.Kind != KindSend {
+		return false, nil
+	}
+	s, ok, err := SentAs(t, m.Slot)
+	return ok && s.Chat == m.Chat && s.MessageID != sent, err
 }
 
 // remember keeps what is known of a slot after its entry was done.

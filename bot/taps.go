@@ -151,14 +151,23 @@ func decided(o approvals.Outcome) notice {
 }
 
 // adopt notes the message that a tap came from, if it is not known where the card stands: it may have been sent without
-// its number having been stored, in a crash.
+// its number having been stored, in a crash. If it is known and this is another message, this is a copy, which nobody
+// would ever change: its buttons go.
 func (b *Bot) adopt(t *store.Txn, s author, id approvals.ID) error {
 	c, ok, err := store.Get[card](t, cardKey(id))
-	if err != nil || !ok || s.tapped == 0 || c.Chat != s.chat.Key() || c.Shown {
+	if err != nil || !ok || s.tapped == 0 || c.Chat != s.chat.Key() {
 		return err
 	}
-	if _, known, err := SentAs(t, c.slot(id)); err != nil || known {
+	sent, known, err := SentAs(t, c.slot(id))
+	if err != nil {
 		return err
+	}
+	file, shown, err := SentAs(t, c.fileSlot(id))
+	switch {
+	case err != nil || known && sent.MessageID == s.tapped || shown && file.MessageID == s.tapped || c.Shown && !shown:
+		return err
+	case known:
+		return b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: s.tapped})
 	}
 	_, err = b.cfg.Outbox.Adopt(t, c.slot(id), s.chat, s.tapped)
 	return err
