@@ -73,7 +73,12 @@ func (b *Bot) tellOutage(ctx context.Context, took time.Duration) {
 		}
 		err = store.Update(ctx, b.cfg.DB, func(t *store.Txn) error {
 			c, err := b.cfg.Chats.Get(t, id)
-			if err != nil || c.Active == nil && len(c.Queue) == 0 {
+			if err != nil {
+				return err
+			}
+			now, err := t.Now()
+			// A turn may have ended between the return of the store and this.
+			if err != nil || c.Active == nil && len(c.Queue) == 0 && !c.Ended.After(now.Add(-took)) {
 				return err
 			}
 			return b.say(t, chat, 0, textOutage+elapsed(took)+textOutageOver)

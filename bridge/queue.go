@@ -222,6 +222,9 @@ func (s *Chats) end(t *store.Txn, host, id, turn string, r runner.Result) (bool,
 	}
 	a := *c.Active
 	c.Active = nil
+	if c.Ended, err = t.Now(); err != nil {
+		return false, err
+	}
 	if r.Next != nil && r.Outcome == runner.Completed {
 		next := Prompt{ID: a.Prompt.ID + "+", Text: r.Next.Text, By: a.Prompt.By, Name: a.Prompt.Name, At: a.Prompt.At}
 		c.Queue = append([]Prompt{next}, c.Queue...)

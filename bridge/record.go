@@ -38,6 +38,8 @@ type Chat struct {
 	Queue []Prompt `json:"queue,omitempty"`
 	// WaitsFor is the chat whose turn holds the workspace that the first of Queue wants; empty if none does.
 	WaitsFor string `json:"waits_for,omitempty"`
+	// Ended is when its last turn ended, as far as gateways know.
+	Ended time.Time `json:"ended,omitzero"`
 	// Stopped is when the last stop arrived; a prompt that arrived before it is not taken any more.
 	Stopped time.Time `json:"stopped,omitzero"`
 }
