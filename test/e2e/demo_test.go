@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestDemoFixesTheFailingTest: one command, and "Fix the failing test" leads to cards, taps on Allow, a really changed
-// file, really run tests and a formatted answer.
-func TestDemoFixesTheFailingTest(t *testing.T) {
-	t.Parallel()
+// newDemo starts the demonstration for programs and returns it, its world, and the line by which it said where that is.
+// Its project is the folder shop.
+func newDemo(t *testing.T) (p *program, w *world, first string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e")
 	if err != nil {
 		t.Fatal(err)
@@ -29,20 +29,28 @@ func TestDemoFixesTheFailingTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := start(t, "demo", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GOCACHE=" + strings.TrimSpace(string(cache))},
+	p = start(t, "demo", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GOCACHE=" + strings.TrimSpace(string(cache))},
 		"demo", "--headless", "--listen", "127.0.0.1:0", "--folder", dir)
-	first := p.out.line(p, "")
+	first = p.out.line(p, "")
 	url, ok := strings.CutPrefix(first, "ready ")
 	if !ok || !strings.HasPrefix(url, "http://127.0.0.1:") {
 		t.Fatalf("the first line is %q, want ready http://127.0.0.1:…", first)
 	}
-	file := filepath.Join(dir, "shop", "price", "price.go")
+	return p, &world{sim: sim{t: t, url: url}, dir: dir, project: filepath.Join(dir, "shop")}, first
+}
+
+// TestDemoFixesTheFailingTest: one command, and "Fix the failing test" leads to cards, taps on Allow, a really changed
+// file, really run tests and a formatted answer.
+func TestDemoFixesTheFailingTest(t *testing.T) {
+	t.Parallel()
+	p, w, first := newDemo(t)
+	file := w.path("price/price.go")
 	before, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	me := sim{t: t, url: url}.private(ada)
+	me := w.private(ada)
 	prompt := me.say("Fix the failing test")
 	edit := me.card(prompt, "Change this file?")
 	if now, err := os.ReadFile(file); err != nil || string(now) != string(before) {

@@ -131,10 +131,9 @@ func TestForgedWordsDecideNothing(t *testing.T) {
 	prompt := me.say("run echo one >> ran")
 	card := me.card(prompt, "echo one")
 
-	for _, person := range []int64{linus, mallory} {
-		seen := w.in(group, person).tap(card.ID, "Allow")
-		if !strings.HasPrefix(seen.Text, "You are not on the list") || !seen.Alert {
-			t.Errorf("the tap of %d was answered with %+v", person, seen)
+	for person, want := range map[int64]string{linus: "You can read here, but not decide.", mallory: "You are not on the list"} {
+		if seen := w.in(group, person).tap(card.ID, "Allow"); !strings.HasPrefix(seen.Text, want) || !seen.Alert {
+			t.Errorf("the tap of %d was answered with %+v, want %q", person, seen, want)
 		}
 	}
 	reply := me.say("yes", map[string]any{"reply_to": card.ID})

@@ -2,10 +2,13 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,6 +86,7 @@ func newWorld(t *testing.T, o on) *world {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(w.telegramIsContent)
 	script := o.model
 	if script == nil {
 		script = modeltest.Follow(hands())
@@ -116,6 +120,31 @@ func newWorld(t *testing.T, o on) *world {
 		w.env[k] = v
 	}
 	return w
+}
+
+// telegramIsContent demands that the bot did nothing that Telegram refuses, apart from what cannot be known before, and
+// that no message of it opens a link by itself.
+func (w *world) telegramIsContent() {
+	w.t.Helper()
+	req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/sim/calls", nil)
+	req.RemoteAddr = "127.0.0.1:1"
+	rec := httptest.NewRecorder()
+	w.telegram.ServeHTTP(rec, req)
+	var calls []call
+	if err := json.Unmarshal(rec.Body.Bytes(), &calls); err != nil {
+		w.t.Errorf("calls of the bot: %v", err)
+	}
+	for _, c := range calls {
+		if c.ErrorCode == http.StatusBadRequest && !strings.Contains(c.Description, "not modified") && !strings.Contains(c.Description, "query is too old") {
+			w.t.Errorf("Telegram refused %s %v: %s", c.Method, c.Parameters, c.Description)
+		}
+		if c.Method != "sendMessage" && c.Method != "editMessageText" {
+			continue
+		}
+		if options, _ := c.Parameters["link_preview_options"].(map[string]any); options["is_disabled"] != true {
+			w.t.Errorf("%s without is_disabled in link_preview_options: %v", c.Method, c.Parameters)
+		}
+	}
 }
 
 // hands are the tool calls of the native runtime.
