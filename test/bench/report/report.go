@@ -86,6 +86,12 @@ func targets() []target {
 	each("a tap leaves the Bot API, its answer arrives: median", "test/bench.Tap", "ack-p50-ms", "ms", 0)
 	each("serve, from its start to the first getUpdates: median", "test/bench.Ready", "p50-ms", "ms", 250)
 	each("serve, from its start to the first getUpdates: slowest", "test/bench.Ready", "p99-ms", "ms", 250)
+	out = append(
+		out,
+		target{"serve, killed and started again: median, embedded", metric("test/bench.Restart/bolt", "p50-ms", 1), "ms", 250},
+		// The killed one might still be alive, so its lease has to lapse first.
+		target{"serve, killed and started again: median, Redis", metric("test/bench.Restart/redis", "p50-ms", 1), "ms", 0},
+	)
 	each("serve, idle: resident memory", "test/bench.Idle", "rss-MB", "MB", 30)
 	each("serve, idle: share of a core", "test/bench.Idle", "cpu-%", "%", 0.5)
 	out = append(
