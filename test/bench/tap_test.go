@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -87,7 +88,7 @@ func startApp(b *testing.B, telegram, redisURL string, agent runner.Runtime) {
 		}
 		c.Runtimes, c.DefaultRuntime = nil, agent.Name()
 		o := app.Options{
-			Config: c, Role: role, Logger: slog.New(slog.DiscardHandler), Pace: bot.DefaultPace().Faster(1e6),
+			Config: c, Role: role, Logger: errorsOnly(b), Pace: bot.DefaultPace().Faster(1e6),
 			Runtimes: []runner.Runtime{agent},
 		}
 		ready := make(chan struct{})
@@ -99,4 +100,17 @@ func startApp(b *testing.B, telegram, redisURL string, agent runner.Runtime) {
 		})
 		await(b, "the start", ready)
 	}
+}
+
+// errorsOnly fails the benchmark on an Error line, and costs nothing before.
+func errorsOnly(b *testing.B) *slog.Logger {
+	b.Helper()
+	return slog.New(slog.NewTextHandler(failing{b}, &slog.HandlerOptions{Level: slog.LevelError}))
+}
+
+type failing struct{ b *testing.B }
+
+func (f failing) Write(line []byte) (int, error) {
+	f.b.Errorf("an error was logged: %s", bytes.TrimSpace(line))
+	return len(line), nil
 }
