@@ -87,6 +87,7 @@ func (Control) Decode(frame json.RawMessage) (Message, error) {
 // Encode makes a frame. The params of a request are an object without "subtype", which the method becomes.
 func (Control) Encode(m Message) (any, error) {
 	switch m.Kind {
+	case Notification:
 	case Request:
 		request := map[string]json.RawMessage{}
 		if m.Params != nil {

@@ -68,7 +68,7 @@ func TestCloseEndsPendingCallsAndHandlers(t *testing.T) {
 				<-ctx.Done()
 				time.Sleep(time.Second)
 				left = true
-				return nil, nil
+				return struct{}{}, nil
 			}
 		})
 		done := c.async(t.Context(), "x", nil, nil)

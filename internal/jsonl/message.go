@@ -43,7 +43,7 @@ type Message struct {
 
 // Dialect is how a program writes its frames.
 type Dialect interface {
-	// Decode understands a frame, which is valid JSON. An error says why it is none of this dialect's.
+	// Decode understands a line. An error says why it is no frame of this dialect, or no JSON at all.
 	Decode(frame json.RawMessage) (Message, error)
 	// Encode makes a frame for encoding/json.
 	Encode(m Message) (any, error)
@@ -119,7 +119,7 @@ func (r RPC) Decode(frame json.RawMessage) (Message, error) {
 	}
 	if f.Method == cancelRequest {
 		var params struct {
-			RequestID json.RawMessage `json:"requestId"`
+			RequestID json.RawMessage `json:"requestId"` //nolint:tagliatelle // the protocol's
 		}
 		if err := json.Unmarshal(f.Params, &params); err != nil {
 			return Message{}, fmt.Errorf("jsonl: decode a withdrawal: %w", err)

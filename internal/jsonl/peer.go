@@ -208,7 +208,7 @@ func (p *Peer) ending() bool {
 // read reads until the end and never waits for who handles.
 func (p *Peer) read() {
 	for {
-		frame, err := p.config.Lines.Read()
+		frame, err := p.config.Lines.next()
 		if bad, ok := errors.AsType[*FrameError](err); ok {
 			p.config.Logger.Warn("frame skipped", "reason", bad.Reason, "size", bad.Size)
 			continue

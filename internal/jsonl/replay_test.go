@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"testing"
 
@@ -140,7 +141,7 @@ func replay(t *testing.T, dialect jsonl.Dialect, steps []step) {
 		}
 	}
 	c.program.exit()
-	<-c.ended
+	wantError(t, <-c.ended, io.EOF)
 	if fmt.Sprint(notified) != fmt.Sprint(want) || len(want) < 3 || requests == 0 || count == 0 {
 		t.Errorf("%d calls, %d requests answered, %d notifications handled, want %d, in order", count, requests, len(notified), len(want))
 	}
@@ -177,11 +178,11 @@ func FuzzDialects(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		if !json.Valid(frame) {
-			return
-		}
 		for _, d := range []jsonl.Dialect{jsonl.RPC{}, jsonl.RPC{Version: "2.0"}, jsonl.Control{}} {
 			m, err := d.Decode(frame)
+			if err == nil && !json.Valid(frame) {
+				t.Fatalf("%T: %q was understood", d, frame)
+			}
 			if err != nil || m.Kind == jsonl.Notification {
 				continue
 			}

@@ -17,7 +17,7 @@ const (
 )
 
 // terminal are the escape sequences that programs write for a terminal: codex colours its log.
-var terminal = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`)
+var terminal = regexp.MustCompile(`\x1b(?:\[[0-?]*[\x20-\x2f]*[\x40-\x7e]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x40-\x5a\\^_])`)
 
 // Tail keeps the last lines of what a program writes to its standard error, for error messages: 20 lines and 8 KiB at
 // the most. Use Drain, or give it as an io.Writer to who drains. It is safe for concurrent use.

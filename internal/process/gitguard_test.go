@@ -26,7 +26,7 @@ cp ../hook .git/hooks/pre-commit
 git status >/dev/null
 git commit -q --allow-empty -m x`}}
 		for _, name := range []string{"monitor", "hook"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(script+name+"'\n"), 0o700); err != nil { //nolint:gosec // a program
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(script+name+"'\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -66,21 +66,22 @@ func StartSupervised(c Command) (*Supervised, error) {
 	if c.Stdin != nil || c.Output != nil {
 		return nil, errors.New("process: start supervised: the standard streams are pipes")
 	}
-	var ends [6]*os.File // reading and writing, of each stream
-	for i := 0; i < len(ends); i += 2 {
-		var err error
-		if ends[i], ends[i+1], err = os.Pipe(); err != nil {
-			closeAll(ends[:i]...)
+	var reading, writing []*os.File // the ends of each stream
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(append(reading, writing...)...)
 			return nil, fmt.Errorf("process: start supervised: %w", err)
 		}
+		reading, writing = append(reading, r), append(writing, w)
 	}
-	s, err := supervised(c, ends[0], ends[3], ends[5])
-	closeAll(ends[0], ends[3], ends[5]) // the program has its own
+	s, err := supervised(c, reading[0], writing[1], writing[2])
+	closeAll(reading[0], writing[1], writing[2]) // the program has its own
 	if err != nil {
-		closeAll(ends[1], ends[2], ends[4])
+		closeAll(writing[0], reading[1], reading[2])
 		return nil, err
 	}
-	s.Stdin, s.Stdout, s.Stderr = ends[1], ends[2], ends[4]
+	s.Stdin, s.Stdout, s.Stderr = writing[0], reading[1], reading[2]
 	return s, nil
 }
 
@@ -250,7 +251,7 @@ func (s *Supervised) Wait() Exit {
 // called more than once.
 func (s *Supervised) Stop() {
 	s.once.Do(func() {
-		_, _ = io.WriteString(s.control, stopOrder+"\n") // it fails when all is over
+		_, _ = s.control.WriteString(stopOrder + "\n") // it fails when all is over
 		t := time.NewTimer(s.grace + killTimeout)
 		defer t.Stop()
 		select {

@@ -48,7 +48,7 @@ func (m mark) await(t *testing.T, n int, limit time.Duration) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d processes after %s, want %d", len(pids), limit, n)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // other processes; nothing tells
 	}
 }
 
@@ -98,7 +98,7 @@ func TestNothingOutlivesAHostThatIsKilled(t *testing.T) {
 			host := exec.CommandContext(t.Context(), "/proc/self/exe")
 			if os.Geteuid() == 0 && c.uid != 0 {
 				host.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: c.uid, Gid: c.uid}}
-				command.Dir = filepath.Join(os.TempDir(), "process-test-"+rand.Text())
+				command.Dir = filepath.Join(os.TempDir(), "process-test-"+rand.Text()) //nolint:usetesting // another user cannot enter the test's own
 				if err := os.Mkdir(command.Dir, 0o700); err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +112,7 @@ func TestNothingOutlivesAHostThatIsKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			host.Env = []string{supervisingEnv + "=" + string(order), "TMPDIR=" + os.TempDir()}
+			host.Env = []string{supervisingEnv + "=" + string(order), "PATH=/usr/bin:/bin"}
 			host.Stderr = os.Stderr
 			if err := host.Start(); err != nil {
 				t.Fatal(err)
@@ -211,7 +211,9 @@ func read(t *testing.T, r io.Reader, b []byte) string {
 }
 
 func closePipes(s *process.Supervised) {
-	_, _, _ = s.Stdin.Close(), s.Stdout.Close(), s.Stderr.Close()
+	for _, f := range []*os.File{s.Stdin, s.Stdout, s.Stderr} {
+		_ = f.Close()
+	}
 }
 
 func TestASupervisedProgramHasItsStreamsAndNothingElse(t *testing.T) {
@@ -230,7 +232,7 @@ env | sort`)
 			t.Fatal(err)
 		}
 		defer closePipes(s)
-		if _, err := io.WriteString(s.Stdin, "to standard error"); err != nil {
+		if _, err := s.Stdin.WriteString("to standard error"); err != nil {
 			t.Error(err)
 		}
 		_ = s.Stdin.Close()
@@ -379,7 +381,7 @@ func TestSupervisionLeavesNoDescriptorAndNoZombie(t *testing.T) { //nolint:paral
 	if after := descriptors(); after != before {
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
-	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD { //nolint:errorlint // a system call's own
+	if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); err != syscall.ECHILD {
 		t.Errorf("a child is left: %d, %v", pid, err)
 	}
 }

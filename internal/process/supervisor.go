@@ -90,7 +90,12 @@ func Supervise(args []string) int {
 // supervise starts the program and sees to it that nothing is left of it.
 func supervise(namespace bool, why string) int {
 	control := bufio.NewReader(os.NewFile(controlFD, "control"))
-	status := json.NewEncoder(os.NewFile(statusFD, "status"))
+	status := os.NewFile(statusFD, "status")
+	tell := func(r report) {
+		if b, err := json.Marshal(r); err == nil {
+			_, _ = status.Write(append(b, '\n')) // a host that is gone is seen on the other pipe
+		}
+	}
 	var o order
 	line, err := control.ReadBytes('\n')
 	if err == nil {
@@ -103,14 +108,14 @@ func supervise(namespace bool, why string) int {
 		Dir: string(o.Dir), Env: stringsOf(o.Env), Files: []uintptr{0, 1, 2}, Sys: attributes(),
 	})
 	if err != nil {
-		_ = status.Encode(report{Failed: err.Error()})
+		tell(report{Failed: err.Error()})
 		return 1
 	}
 	letGo()
-	_ = status.Encode(report{Namespace: namespace, Why: why}) // a host that is gone is seen on the other pipe
-	r := report{Code: -1}
+	tell(report{Namespace: namespace, Why: why})
+	var r report
 	r.Code, r.Survivors = see(pid, o.Grace, orders(control), reap())
-	_ = status.Encode(r)
+	tell(r)
 	return 0
 }
 
@@ -145,7 +150,7 @@ func reap() <-chan ended {
 			var s syscall.WaitStatus
 			pid, err := syscall.Wait4(-1, &s, 0, nil)
 			switch {
-			case err == syscall.EINTR: //nolint:errorlint // a system call's own
+			case err == syscall.EINTR:
 			case err != nil:
 				return
 			case s.Exited() || s.Signaled():

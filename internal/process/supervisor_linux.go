@@ -111,15 +111,15 @@ func inner() int {
 	}
 	ready := os.NewFile(readyFD, "ready")
 	if err := ownProc(); err != nil {
-		_, _ = io.WriteString(ready, describe("mount the namespace's own /proc", err))
+		_, _ = ready.WriteString(describe("mount the namespace's own /proc", err))
 		return 1
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		_, _ = io.WriteString(ready, describe("give up capabilities", err))
+		_, _ = ready.WriteString(describe("give up capabilities", err))
 		return 1
 	}
 	undump()
-	_, _ = io.WriteString(ready, "ok")
+	_, _ = ready.WriteString("ok")
 	_ = ready.Close()
 	return supervise(true, "")
 }
