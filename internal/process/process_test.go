@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -26,7 +27,14 @@ const supervisingEnv = "PROCESS_TEST_SUPERVISING"
 
 func superviseForEver(order string) {
 	var c process.Command
-	if err := json.Unmarshal([]byte(order), &c); err != nil {
+	text, err := hex.DecodeString(order)
+	if err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		panic(err)
+	}
+	if err := process.SetUndumpable(); err != nil { // as the program does
 		panic(err)
 	}
 	s, err := process.StartSupervised(c)
