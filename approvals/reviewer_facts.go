@@ -141,7 +141,7 @@ func known(c policy.Category) policy.Category {
 
 // quotation is the person's request as a reviewer sees it: without what looks like a secret, and cut visibly.
 func quotation(request string) string {
-	s := secrets.ReplaceAllString(strings.ToValidUTF8(request, "\ufffd"), "[secret left out]")
+	s := withoutSecrets(strings.ToValidUTF8(request, "\ufffd"))
 	if len(s) <= maxRequest {
 		return s
 	}
@@ -266,7 +266,7 @@ func contentsName(name string) bool {
 
 // What names a secret, and what a value may be that is one: no variable, no option, no command that yields it.
 const (
-	secretWord  = `(?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|private[-_]?key|access[-_]?key|credentials?|authori[sz]ation|cookie)`
+	secretWord  = `(?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|private[-_]?key|access[-_]?key|credentials?|cookie)`
 	secretValue = `[^\s"'$&|;<>(){},-][^\s"'$&|;<>(){},]{5,}`
 )
 
@@ -284,6 +284,7 @@ var secrets = regexp.MustCompile(strings.Join([]string{
 	`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`,
 	`\b[0-9]{6,12}:[A-Za-z0-9_-]{30,}`,
 	`://[^/\s:@'"]*:[^/\s@'"]+@`,
+	`(?i)authori[sz]ation["']?\s*[:=]\s*["']?[^\s"'$&|;<>(){},-][^\s"'$&|;<>(){},]{11,}`,
 	`(?i)\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}`,
 	`(?i)[a-z0-9_.-]*` + secretWord + `[a-z0-9_-]*["']?(?:\s*[:=]\s*|\s+is\s+)["']?(?:bearer\s+|basic\s+)?` + secretValue,
 	`(?i)(?:^|\s)--?[a-z0-9-]*` + secretWord + `[a-z0-9-]*\s+["']?` + secretValue,
@@ -293,22 +294,32 @@ var secrets = regexp.MustCompile(strings.Join([]string{
 // longWord is a run of letters and digits that nobody writes.
 var longWord = regexp.MustCompile(`[A-Za-z0-9+_-]{32,}`)
 
-// secretive reports whether s holds what looks like a secret.
-func secretive(s string) bool {
-	if secrets.MatchString(s) {
-		return true
+// random reports whether a word looks made by no person: letters of both cases with digits among them.
+func random(word string) bool {
+	digits := 0
+	for _, r := range word {
+		if unicode.IsDigit(r) {
+			digits++
+		}
 	}
-	return slices.ContainsFunc(longWord.FindAllString(s, -1), func(word string) bool {
-		digits := len(word) - len(strings.Map(notDigit, word))
-		return digits >= 3 && strings.ContainsFunc(word, unicode.IsUpper) && strings.ContainsFunc(word, unicode.IsLower)
-	})
+	return digits >= 3 && strings.ContainsFunc(word, unicode.IsUpper) && strings.ContainsFunc(word, unicode.IsLower)
 }
 
-func notDigit(r rune) rune {
-	if unicode.IsDigit(r) {
-		return -1
-	}
-	return r
+// secretive reports whether s holds what looks like a secret.
+func secretive(s string) bool {
+	return secrets.MatchString(s) || slices.ContainsFunc(longWord.FindAllString(s, -1), random)
+}
+
+// withoutSecrets leaves out of s what looks like a secret, visibly.
+func withoutSecrets(s string) string {
+	const instead = "[secret left out]"
+	s = secrets.ReplaceAllString(s, instead)
+	return longWord.ReplaceAllStringFunc(s, func(word string) string {
+		if random(word) {
+			return instead
+		}
+		return word
+	})
 }
 
 // hidden reports whether r shows nothing, or makes what stands beside it look like something else.
