@@ -61,7 +61,7 @@ func (s *session) change(name string, raw json.RawMessage) (runner.FileChange, *
 	case name == "Write" && in.Content != nil:
 		after = *in.Content
 	case name == "Edit" && in.Old != nil && in.New != nil:
-		if after, err = before.edited(*in.Old, *in.New, in.All, filepath.Ext(path)); err != nil {
+		if after, err = before.edited(*in.Old, *in.New, in.All); err != nil {
 			return runner.FileChange{}, nil, err
 		}
 	default:
@@ -101,26 +101,43 @@ func (s *session) shown(path string) string {
 	return path
 }
 
-// edited is the text with a replacement, if there is no doubt what the program will do.
-func (b fileContent) edited(old, text string, all bool, _ string) (string, error) {
+// edited is the text with a replacement, if there is no doubt what the program will do. It looks for the text with line
+// ends of one character, keeps those of the file, and takes a line's end away with a text that is removed. Where it finds
+// a text only by taking quotation marks for one another, what it will write is not known.
+func (b fileContent) edited(old, text string, all bool) (string, error) {
 	if !b.exists {
 		if old == "" {
 			return text, nil
 		}
 		return "", unseen("the file does not exist")
 	}
-	n := strings.Count(b.text, old)
+	now := strings.ReplaceAll(b.text, "\r\n", "\n")
+	crlf := now != b.text
+	n := strings.Count(now, old)
 	switch {
-	case strings.Contains(b.text, "\r"):
-		return "", unseen("its lines end with carriage returns")
 	case old == "":
 		return "", unseen("no text to replace is given")
+	case strings.Contains(now, "\r") || crlf && strings.Count(now, "\n") != len(b.text)-len(now):
+		return "", unseen("its lines end in several ways")
 	case n == 0:
 		return "", unseen("the text to replace is not in it")
 	case n > 1 && !all:
 		return "", unseen("the text to replace is in it %d times", n)
 	}
-	return strings.ReplaceAll(b.text, old, text), nil
+	if text == "" && !strings.HasSuffix(old, "\n") {
+		switch strings.Count(now, old+"\n") {
+		case 0:
+		case n:
+			old += "\n"
+		default:
+			return "", unseen("the text to remove ends a line in some places only")
+		}
+	}
+	now = strings.ReplaceAll(now, old, text)
+	if crlf {
+		now = strings.ReplaceAll(now, "\n", "\r\n")
+	}
+	return now, nil
 }
 
 // fileContent is a file as it was when it was looked at.

@@ -19,7 +19,7 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 	}
 	s.mu.Lock()
 	k := c.begin(id, name, h.Input.Input)
-	k.asked = true
+	k.asked, k.agent = true, h.Input.Agent
 	s.mu.Unlock()
 
 	switch name {

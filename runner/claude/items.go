@@ -12,6 +12,7 @@ import (
 type lane struct {
 	message string          // its id
 	open    map[int]*spoken // its texts, by the number of the block
+	over    bool            // it is whole
 	context int64           // tokens that stood in the context of it
 }
 
@@ -32,7 +33,7 @@ func (c *conn) streamed(f frame) {
 	case "message_start":
 		c.endTexts()
 		if e.Message != nil {
-			c.lane.message = e.Message.ID
+			c.lane.message, c.lane.over = e.Message.ID, false
 			c.lane.open = map[int]*spoken{}
 			if e.Message.Usage != nil {
 				c.lane.context = e.Message.Usage.context()
@@ -62,6 +63,7 @@ func (c *conn) streamed(f frame) {
 		}
 	case "message_stop":
 		c.endTexts()
+		c.lane.over = true
 		c.reviewEnds()
 	}
 }
@@ -122,7 +124,7 @@ func (c *conn) spoke(f frame) {
 			done.Status, done.Text = runner.ItemDone, text
 			c.session.emit(runner.Event{Kind: runner.ItemCompleted, Turn: c.turnID(), Item: &done})
 		case "tool_use":
-			c.begin(b.ID, b.Name, b.Input)
+			c.begin(b.ID, b.Name, b.Input).message = m.ID
 		}
 	}
 }
@@ -136,7 +138,8 @@ type call struct {
 	name     string
 	input    json.RawMessage
 	turn     string
-	shown    bool   // its item was told
+	message  string // the answer that it is a part of
+	agent    string // the sub-agent that makes it
 	asked    bool   // it went through the gate, or was left to the program on purpose
 	passed   string // the input that was allowed; can_use_tool does not ask again for it
 	ended    bool
@@ -150,7 +153,7 @@ func (c *conn) begin(id, name string, input json.RawMessage) *call {
 	if k := c.calls[id]; k != nil {
 		return k
 	}
-	k := &call{name: name, input: input, turn: c.turnID()}
+	k := &call{name: name, input: input, turn: c.turnID(), message: c.lane.message}
 	k.item = c.describe(id, name, input)
 	k.item.Status = runner.ItemRunning
 	c.calls[id] = k
@@ -161,7 +164,6 @@ func (c *conn) begin(id, name string, input json.RawMessage) *call {
 		}
 		return k
 	}
-	k.shown = true
 	item := k.item
 	c.session.emit(runner.Event{Kind: runner.ItemStarted, Turn: k.turn, Item: &item})
 	return k

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"drawbridge/policy"
 	"drawbridge/runner"
@@ -20,15 +21,37 @@ import (
 type verdict string
 
 const (
-	verdictApproved    verdict = "approved"
-	verdictDenied      verdict = "denied"
-	verdictUnavailable verdict = "unavailable"
+	verdictApproved verdict = "approved"
+	verdictDenied   verdict = "denied"
+	// verdictSkipped is for a call that the endpoint held not to need a check; the program would have it made again.
+	verdictSkipped verdict = "skipped"
+	// verdictFailed is a check that failed for the call.
+	verdictFailed verdict = "failed"
+	// verdictMissing is no check at all: the model or the endpoint has none, or something between drops it.
+	verdictMissing verdict = "missing"
 )
+
+// state is how a review event calls it.
+func (v verdict) state() string {
+	switch v {
+	case verdictApproved, verdictDenied:
+		return string(v)
+	case verdictSkipped, verdictFailed, verdictMissing:
+	}
+	return "unavailable"
+}
+
+// verdictWait is how long a call waits for its verdict: until the answer with it is whole, which may have other calls.
+const verdictWait = 2 * time.Minute
+
+// maxFailures is how many checks in a row may fail before the reviewer is given up: one is an accident.
+const maxFailures = 2
 
 // verdicts are those of the answer that is being written.
 type verdicts struct {
 	said    map[string]verdict // by call
 	waiting map[string]chan verdict
+	failed  int // in a row
 }
 
 // managedMCP are files from which the program loads MCP servers whatever it is told.
@@ -100,6 +123,8 @@ func (c *conn) review(ctx context.Context, id string, k *call, q runner.Question
 		return false, false
 	case k.name != "Bash" && k.name != "WebFetch" && k.name != "WebSearch":
 		return false, false // the program lets its own reads run whatever the reviewer says
+	case k.agent != "":
+		return false, false // the verdicts of sub-agents' calls are not told
 	}
 	s.mu.Lock()
 	if c.mode != modeAuto || s.unreviewed != "" || !s.runtime.config.Reviewer {
@@ -107,6 +132,9 @@ func (c *conn) review(ctx context.Context, id string, k *call, q runner.Question
 		return false, false
 	}
 	v, said := c.verdicts.said[id]
+	if !said && (k.message != c.lane.message || c.lane.over) {
+		v, said = verdictMissing, true // its answer has ended without one
+	}
 	wait := make(chan verdict, 1)
 	if !said {
 		if c.verdicts.waiting == nil {
@@ -117,24 +145,36 @@ func (c *conn) review(ctx context.Context, id string, k *call, q runner.Question
 	c.tellReview(k, "requested")
 	s.mu.Unlock()
 	if !said {
+		timer := time.NewTimer(verdictWait)
+		defer timer.Stop()
 		select {
 		case v = <-wait:
+		case <-timer.C:
+			v = verdictFailed
 		case <-ctx.Done():
-			v = verdictUnavailable
+			v = verdictSkipped // nobody waits for it any more
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(c.verdicts.waiting, id)
-	c.tellReview(k, string(v))
+	c.tellReview(k, v.state())
+	if v != verdictFailed {
+		c.verdicts.failed = 0
+	}
 	switch v {
 	case verdictApproved:
 		// The mode is looked at again: it may have been lowered while the reviewer thought.
 		return c.mode == modeAuto && s.unreviewed == "" && (c.active == nil || !c.active.interrupted), false
 	case verdictDenied:
 		return false, true
-	case verdictUnavailable:
+	case verdictFailed:
+		if c.verdicts.failed++; c.verdicts.failed >= maxFailures {
+			c.unreview("it failed several times in a row")
+		}
+	case verdictMissing:
 		c.unreview("the endpoint gave no verdict")
+	case verdictSkipped:
 	}
 	return false, false
 }
@@ -164,8 +204,12 @@ func (c *conn) reviewed(raw json.RawMessage) {
 			continue
 		}
 		for id, v := range one.Status.Calls {
-			said := verdictUnavailable
+			said := verdictMissing
 			switch {
+			case v.Type == "skipped":
+				said = verdictSkipped
+			case v.Type == "unavailable":
+				said = verdictFailed
 			case v.Type == "evaluated" && v.Outcome == "not_flagged":
 				said = verdictApproved
 			case v.Type == "evaluated" && v.Outcome == "flagged":
@@ -194,7 +238,7 @@ func (c *conn) settleReview(id string, v verdict) {
 func (c *conn) reviewEnds() {
 	for id := range c.verdicts.waiting {
 		if _, said := c.verdicts.said[id]; !said {
-			c.settleReview(id, verdictUnavailable)
+			c.settleReview(id, verdictMissing)
 		}
 	}
 }
