@@ -36,6 +36,8 @@ func tell(entries []bridge.Entry, turn string) story {
 		case e.Turn != turn:
 		case e.Event.Kind == runner.Notice:
 			s.steps = append(s.steps, formatting.Inline(e.Event.Text, 300))
+		case e.Event.Kind == runner.ReviewChanged && e.Event.Review != nil:
+			s.steps = append(s.steps, reviewWords(*e.Event.Review))
 		case it == nil:
 		case e.Event.Kind == runner.ContentDelta && it.Kind == runner.ItemMessage:
 			if len(said) == 0 || said[len(said)-1].item != it.ID {

@@ -110,10 +110,15 @@ func TestFaces(t *testing.T) {
 	free := runner.Question{Kind: runner.KindQuestion, Queries: []runner.Query{{ID: "q", Text: "What is its name?", Free: true}}}
 	background := asked(shell("git push origin main", policy.Publish, policy.Network))
 	background.Background, background.Mode, background.Interaction = true, policy.Auto, policy.Plan
+	reviewed, unreviewed := asked(shell("go test ./...")), asked(shell("go test ./..."))
+	reviewed.Mode, unreviewed.Mode = policy.Auto, policy.Auto
+	reviewed.Review = &runner.Review{State: runner.ReviewDenied, Source: runner.ReviewerOurs, Reason: "Nobody asked for\u202e tests.", Asked: true}
+	unreviewed.Review = &runner.Review{State: runner.ReviewTimeout, Source: runner.ReviewerOurs, Reason: "The reviewer did not answer in time.", Asked: true}
 	longPlan := asked(plan)
 	longPlan.Deadline = longPlan.Created.Add(7 * 24 * time.Hour)
 
 	for name, r := range map[string]approvals.Record{
+		"command-reviewed": reviewed, "command-unreviewed": unreviewed,
 		"command": goTest(), "command-publish": background, "command-lines": asked(shell("cat <<EOF\none\ntwo\nEOF")),
 		"command-long": asked(shell("echo " + strings.Repeat("all is well; ", 800) + "rm -rf ~")),
 		"command-none": asked(shell("")), "files-none": asked(edits(0)),

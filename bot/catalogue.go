@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"drawbridge/approvals"
+	"drawbridge/formatting"
 	"drawbridge/policy"
+	"drawbridge/runner"
 )
 
 // The catalogue of commands and replies: every text of theirs that a person sees. Cards and turns have theirs in
@@ -112,19 +114,67 @@ func allowedWords(allowed, listed int) string {
 	return fmt.Sprintf("%d of %d questions allowed with it; the others were over before.", allowed, listed)
 }
 
-// modeMeans says in one sentence what a mode lets the agent do without asking. It follows the table in policy.
-func modeMeans(m policy.Mode) string {
+// modeMeans says in one sentence what a mode lets the agent do without asking. It follows the table in policy. reviewer is
+// the host's, empty if it has none.
+func modeMeans(m policy.Mode, reviewer string) string {
 	switch m {
 	case policy.ApprovalRequired:
 		return "reads in the project; asks about everything else"
 	case policy.AutoAcceptEdits:
 		return "also writes in the project; asks about commands, deletes, network and the rest"
 	case policy.Auto:
-		return "as auto-accept-edits, and a reviewer (a model) decides about commands and network in your place; without one you are asked"
+		if reviewer == "" {
+			return "as auto-accept-edits; this host has no reviewer, so you are asked about commands and network"
+		}
+		return "as auto-accept-edits, and the reviewer, the model " + formatting.Inline(reviewer, 60) +
+			", decides about commands, network and reading elsewhere in your place; what it does not allow is asked"
 	case policy.FullAccess:
 		return "does everything on this machine without asking, apart from secrets, credentials, payments and publishing"
 	}
 	return ""
+}
+
+// reviewWords says what a reviewer did that is told in the chat, nothing if it is not: what it allowed is there to see, and
+// what is asked instead has a card that says why.
+func reviewWords(r runner.Review) string {
+	who := "the reviewer"
+	if r.Source != runner.ReviewerOurs {
+		who = formatting.Inline(r.Source, 60) + "'s reviewer"
+	}
+	var s string
+	switch {
+	case r.Asked:
+		return ""
+	case r.State == runner.ReviewDenied:
+		s = "Refused by " + who
+	case r.State == runner.ReviewUnavailable || r.State == runner.ReviewTimeout:
+		s = "No verdict of " + who
+		if r.Source == runner.ReviewerOurs {
+			s += ", so it was refused"
+		}
+	default:
+		return ""
+	}
+	if r.Title != "" {
+		s += ": " + formatting.Inline(r.Title, 120)
+	}
+	if r.Reason != "" {
+		s += " (" + formatting.Inline(r.Reason, 300) + ")"
+	}
+	return s
+}
+
+// reviewBefore is the line of a card that says why a person is asked in auto.
+func reviewBefore(r *runner.Review) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.State == runner.ReviewDenied && r.Reason == "":
+		return "The reviewer refused this."
+	case r.State == runner.ReviewDenied:
+		return "The reviewer refused this: " + formatting.Inline(r.Reason, 300)
+	}
+	return "No reviewer's verdict: " + formatting.Inline(r.Reason, 300)
 }
 
 // refusal says to whoever tapped why nothing was decided.

@@ -217,7 +217,11 @@ func (b *Bot) status(t *store.Txn, m *formatting.Builder, s author) error {
 	} else {
 		m.Bold(c.Runtime)
 	}
-	m.Text("\n" + textMode).Bold(string(c.Mode)).Text(" – " + modeMeans(c.Mode))
+	reviewer, err := b.reviewer(t, c)
+	if err != nil {
+		return err
+	}
+	m.Text("\n" + textMode).Bold(string(c.Mode)).Text(" – " + modeMeans(c.Mode, reviewer))
 	if eff, why, err := b.effective(t, c); err != nil {
 		return err
 	} else if eff != c.Mode {

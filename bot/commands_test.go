@@ -272,6 +272,19 @@ func TestCommandsForOthersAreNotObeyed(t *testing.T) {
 	}
 }
 
+// TestModeSaysWhoReviews: with no reviewer people are told that they are asked, with one which model decides.
+func TestModeSaysWhoReviews(t *testing.T) {
+	t.Parallel()
+	for reviewer, words := range map[string]string{
+		"": "this host has no reviewer, so you are asked", "small-1": "the reviewer, the model small-1, decides about commands",
+	} {
+		k := newTalk(t, talkOptions{reviewer: reviewer})
+		k.reads(ada, k.say(ada, ada, "/mode auto"), textModeSet, words)
+		k.reads(ada, k.say(ada, ada, "/mode"), words)
+		k.reads(ada, k.say(ada, ada, "/status"), words)
+	}
+}
+
 func TestModeSaysWhatARuntimeMakesOfIt(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{capable: func(c *runner.Capability) {

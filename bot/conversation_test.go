@@ -83,6 +83,7 @@ type talkOptions struct {
 	deadline time.Duration // of approvals
 	turn     runnertest.TurnFunc
 	capable  func(*runner.Capability)
+	reviewer string // the model that reviews on the host
 	update   func(*OutboxConfig)
 }
 
@@ -158,7 +159,7 @@ func (k *talk) host(o talkOptions) (stop func()) {
 	c := bridge.HostConfig{
 		DB: k.db, Name: "box", Incarnation: incarnation, Projects: []bridge.Project{{Name: "demo", Folder: k.folder}},
 		Runtimes: []runner.Runtime{script, runnertest.New("other", o.turn)}, Approvals: svc, Log: log, Data: k.t.TempDir(),
-		Reread: 2 * talkBeat, LivePace: talkBeat, Logger: k.log, Ready: func() { close(ready) },
+		Reviewer: o.reviewer, Reread: 2 * talkBeat, LivePace: talkBeat, Logger: k.log, Ready: func() { close(ready) },
 	}
 	for _, name := range o.projects {
 		c.Projects = append(c.Projects, bridge.Project{Name: name, Folder: k.t.TempDir()})

@@ -34,6 +34,9 @@ func openFace(r approvals.Record, c card) face {
 	if r.Background {
 		end.Text("\n" + textBackground)
 	}
+	if why := reviewBefore(r.Review); why != "" {
+		end.Text("\n" + why)
+	}
 	grantPrint(&end, r)
 	_, content := wholeFile(r.Question)
 	empty := formatting.Blank(content)

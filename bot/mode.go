@@ -60,9 +60,13 @@ func (b *Bot) showModes(t *store.Txn, s author, c bridge.Chat) error {
 	} else if eff != c.Mode {
 		m.Text(textEffective).Bold(string(eff)).Text(why + "\n")
 	}
+	reviewer, err := b.reviewer(t, c)
+	if err != nil {
+		return err
+	}
 	var rows [][]option
 	for _, mode := range policy.Modes() {
-		m.Text("\n").Bold(string(mode)).Text(" – " + modeMeans(mode))
+		m.Text("\n").Bold(string(mode)).Text(" – " + modeMeans(mode, reviewer))
 		label := string(mode)
 		if mode == c.Mode {
 			label = "• " + label
@@ -91,6 +95,12 @@ func (b *Bot) effective(t *store.Txn, c bridge.Chat) (policy.Mode, string, error
 	return eff.AtMost(c.Mode), why, nil
 }
 
+// reviewer names the model that reviews on the chat's host, empty if there is none or the host is not known.
+func (b *Bot) reviewer(t *store.Txn, c bridge.Chat) (string, error) {
+	hello, _, err := b.cfg.Chats.Hello(t, c.Host)
+	return hello.Reviewer, err
+}
+
 // chooseMode changes the mode; full-access only after a second tap, which spells out what it means.
 func (b *Bot) chooseMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) error {
 	if m == c.Mode {
@@ -101,15 +111,19 @@ func (b *Bot) chooseMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) e
 	if m == policy.FullAccess {
 		return b.confirmFull(t, s, c)
 	}
-	return b.setMode(t, s, m)
+	return b.setMode(t, s, c, m)
 }
 
-func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
+func (b *Bot) setMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) error {
 	if err := b.changeMode(t, s, m); err != nil {
 		return err
 	}
+	reviewer, err := b.reviewer(t, c)
+	if err != nil {
+		return err
+	}
 	var text formatting.Builder
-	modeIsSet(&text, m)
+	modeIsSet(&text, m, reviewer)
 	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
 	if err != nil {
 		return err
@@ -120,8 +134,8 @@ func (b *Bot) setMode(t *store.Txn, s author, m policy.Mode) error {
 	return b.respond(t, s, text.Message())
 }
 
-func modeIsSet(m *formatting.Builder, mode policy.Mode) {
-	m.Text(textModeSet).Bold(string(mode)).Text(": " + modeMeans(mode) + ".\n" + textModeNext)
+func modeIsSet(m *formatting.Builder, mode policy.Mode, reviewer string) {
+	m.Text(textModeSet).Bold(string(mode)).Text(": " + modeMeans(mode, reviewer) + ".\n" + textModeNext)
 }
 
 // changeMode changes the mode and leaves a line in the audit log.

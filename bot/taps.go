@@ -268,7 +268,7 @@ func (b *Bot) fullTap(t *store.Txn, s author, ids []string, token string) (notic
 		return notice{}, err
 	}
 	var m formatting.Builder
-	modeIsSet(&m, policy.FullAccess)
+	modeIsSet(&m, policy.FullAccess, "")
 	if len(ids) > 0 {
 		m.Text("\n" + allowedWords(allowed, len(ids)))
 	}
