@@ -22,7 +22,7 @@ func under(dir string) []string {
 		if filepath.Base(p) == strconv.Itoa(os.Getpid()) {
 			continue
 		}
-		cwd, _ := os.Readlink(p + "/cwd") //nolint:errcheck // the process may be gone
+		cwd, _ := os.Readlink(p + "/cwd")
 		line, _ := os.ReadFile(p + "/cmdline")
 		command := strings.ReplaceAll(string(line), "\x00", " ")
 		if cwd == dir || strings.HasPrefix(cwd, dir+"/") || strings.Contains(command, dir+"/") {

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,18 +13,7 @@ import (
 // Its project is the folder shop.
 func newDemo(t *testing.T) (p *program, w *world, first string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if left := under(dir); len(left) > 0 {
-			t.Errorf("processes are left: %q", left)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
+	dir := folder(t)
 	// With the Go build cache of whoever runs the tests, as a person's demo has theirs.
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -53,7 +43,7 @@ func TestDemoFixesTheFailingTest(t *testing.T) {
 	me := w.private(ada)
 	prompt := me.say("Fix the failing test")
 	edit := me.card(prompt, "Change this file?")
-	if now, err := os.ReadFile(file); err != nil || string(now) != string(before) {
+	if now, err := os.ReadFile(file); err != nil || !bytes.Equal(now, before) {
 		t.Errorf("the file was changed before anybody allowed it (%v)", err)
 	}
 	for _, want := range []string{"- return cents - cents/100*percent", "+ return cents - cents*percent/100"} {

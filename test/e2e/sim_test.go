@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -199,9 +200,7 @@ func (s seat) say(text string, more ...map[string]any) int64 {
 		body["topic"] = s.topic
 	}
 	for _, m := range more {
-		for k, v := range m {
-			body[k] = v
-		}
+		maps.Copy(body, m)
 	}
 	var sent message
 	s.post("/sim/messages", body, &sent)

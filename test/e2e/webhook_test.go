@@ -140,3 +140,22 @@ func TestWebhook(t *testing.T) {
 	}
 	serve.stop()
 }
+
+// TestUndecodableUpdate: an update that cannot be read is set aside and reported as not run, and the next one is handled.
+func TestUndecodableUpdate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, on{})
+	door := newDoor(t, w, 1)
+	serve := w.start("serve")
+	me := w.private(ada)
+	me.ends(me.say("say hello"), "hello")
+	broken := `{"update_id": 1099511627776, "message": {"message_id": 5000, "date": "yesterday", "text": "run echo broken > ran",
+		"from": {"id": 1001, "first_name": "Ada"}, "chat": {"id": 1001, "type": "private"}}}`
+	if status := door.deliver(0, webhookSecret, []byte(broken)); status != http.StatusOK {
+		t.Errorf("an update that cannot be decoded has status %d; Telegram would deliver it for ever", status)
+	}
+	me.hears(0, "A message could not be handled and was not run")
+	me.ends(me.say("say and on"), "and on")
+	serve.logs("1099511627776") // by its id, for whoever looks after the program
+	w.holds("ran", "")
+}

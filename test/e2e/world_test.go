@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -51,21 +52,8 @@ const modelKey = "key-of-the-model-7f3a"
 func newWorld(t *testing.T, o on) *world {
 	t.Helper()
 	w := &world{sim: sim{t: t}}
-	// A short path: the control socket is in there, and kernels allow about a hundred bytes.
-	dir, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.dir = dir
-	t.Cleanup(func() {
-		if left := under(dir); len(left) > 0 {
-			t.Errorf("processes are left: %q", left)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	w.project, w.web = filepath.Join(dir, "shop"), filepath.Join(dir, "web")
+	w.dir = folder(t)
+	w.project, w.web = filepath.Join(w.dir, "shop"), filepath.Join(w.dir, "web")
 	for _, folder := range []string{w.project, w.web} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -100,7 +88,7 @@ func newWorld(t *testing.T, o on) *world {
 		}
 	})
 	w.env = map[string]string{
-		"PATH": os.Getenv("PATH"), "HOME": filepath.Join(dir, "home"),
+		"PATH": os.Getenv("PATH"), "HOME": filepath.Join(w.dir, "home"),
 		"DRAWBRIDGE_TOKEN": w.telegram.Token(), "DRAWBRIDGE_BOT_API_URL": w.url,
 		"DRAWBRIDGE_OWNERS": fmt.Sprint(ada), "DRAWBRIDGE_OPERATORS": fmt.Sprint(grace), "DRAWBRIDGE_VIEWERS": fmt.Sprint(linus),
 		"DRAWBRIDGE_HOST_NAME": "bench", "DRAWBRIDGE_PROJECTS": "shop=" + w.project + ",web=" + w.web,
@@ -116,10 +104,27 @@ func newWorld(t *testing.T, o on) *world {
 		w.redis = storetest.StartRedis(t, storetest.RedisOptions{SyncAlways: true})
 		w.env["REDIS_URL"] = w.redis.URL()
 	}
-	for k, v := range o.env {
-		w.env[k] = v
-	}
+	maps.Copy(w.env, o.env)
 	return w
+}
+
+// folder is a folder for one test. It is gone with it, and no process may be left in it. Its path is short: the control
+// socket is in there, and kernels allow about a hundred bytes, of which the test's name would take many.
+func folder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e") //nolint:usetesting // see above
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left := under(dir); len(left) > 0 {
+			t.Errorf("processes are left: %q", left)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // telegramIsContent demands that the bot did nothing that Telegram refuses, apart from what cannot be known before, and
