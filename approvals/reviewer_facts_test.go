@@ -57,8 +57,10 @@ func TestFactsAreAllThatIsShown(t *testing.T) {
 	}{
 		"a command":     {about(line("go test ./... 2>&1 | tail")), `{"kind":"command","categories":["terminal"],"background":false,"folder":"cmd","command":"go test ./... 2\u003e\u00261 | tail","request":"Build it."}`},
 		"a file change": {about(change), `{"kind":"file_change","categories":["terminal"],"background":false,"folder":".","files":[{"path":"main.go","operation":"edit","lines_added":2,"lines_removed":1},{"path":"~/notes.txt","operation":"create","lines_added":0,"lines_removed":0},{"path":"~/src/other/a.go","operation":"move","lines_added":0,"lines_removed":0},{"path":"/etc/hosts","operation":"other","lines_added":0,"lines_removed":0},{"path":"sub/b.go","operation":"delete","lines_added":0,"lines_removed":0}],"request":"Build it."}`},
-		"a tool": {about(call(`{"url": "https://go.dev/x", "z": [1, 2.50, true, null], "a": {"path": "/home/ada/src/api/go.mod"}, "content": ""}`)),
-			`{"kind":"tool","categories":["terminal"],"background":false,"tool":"mcp__web__get","arguments":{"a":{"path":"go.mod"},"content":"","url":"https://go.dev/x","z":[1,2.50,true,null]},"request":"Build it."}`},
+		"a tool": {
+			about(call(`{"url": "https://go.dev/x", "z": [1, 2.50, true, null], "a": {"path": "/home/ada/src/api/go.mod"}, "content": ""}`)),
+			`{"kind":"tool","categories":["terminal"],"background":false,"tool":"mcp__web__get","arguments":{"a":{"path":"go.mod"},"content":"","url":"https://go.dev/x","z":[1,2.50,true,null]},"request":"Build it."}`,
+		},
 		"no arguments":        {about(call("")), `{"kind":"tool","categories":["terminal"],"background":false,"tool":"mcp__web__get","request":"Build it."}`},
 		"categories":          {odd, `{"kind":"command","categories":["network","unknown","unknown"],"background":false,"folder":"cmd","command":"make","request":"Build it."}`},
 		"a long request":      {long, `{"kind":"command","categories":["terminal"],"background":false,"folder":"cmd","command":"make","request":"` + strings.Repeat("ü", 1024) + ` [cut here: 952 bytes are left out]"}`},
