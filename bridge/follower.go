@@ -226,6 +226,10 @@ func (f *Follower) setAside(ctx context.Context, host string, seq int64) error {
 			}
 			e, ok, err := store.Peek[Entry](t, entryKey(host, seq))
 			e.Host = host
+	if e.Errand != nil {
+		f.cfg.Chats.returned(t, host, *e.Errand)
+		return f.cfg.Projection.Project(t, e)
+	}
 			if err == nil && ok && applied {
 				if _, err := f.settle(t, host, e); err != nil {
 					return err
