@@ -226,10 +226,6 @@ func (f *Follower) setAside(ctx context.Context, host string, seq int64) error {
 			}
 			e, ok, err := store.Peek[Entry](t, entryKey(host, seq))
 			e.Host = host
-	if e.Errand != nil {
-		f.cfg.Chats.returned(t, host, *e.Errand)
-		return f.cfg.Projection.Project(t, e)
-	}
 			if err == nil && ok && applied {
 				if _, err := f.settle(t, host, e); err != nil {
 					return err
@@ -277,6 +273,10 @@ func (f *Follower) apply(t *store.Txn, host string, e Entry) error {
 
 // settle does what an entry means for its chat's queue. It reports false for the end of a turn that is not the chat's.
 func (f *Follower) settle(t *store.Txn, host string, e Entry) (mine bool, err error) {
+	if e.Errand != nil {
+		f.cfg.Chats.returned(t, host, *e.Errand)
+		return true, nil
+	}
 	switch e.Event.Kind { //nolint:exhaustive // the others change no chat
 	case runner.TurnStarted:
 		return true, f.cfg.Chats.begun(t, e.Chat, e.Turn)
