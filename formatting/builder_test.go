@@ -25,8 +25,14 @@ func TestBuilder(t *testing.T) {
 		t.Errorf("length %d, want %d", b.Len(), Len(want))
 	}
 	for _, w := range []wanted{
-		{"bold", "Run this?", ""}, {"code", "~/a_b", ""}, {"pre", "echo *hi*", "sh"}, {"date_time", "in 10 min", ""}, {"blockquote", "why\nnot", ""},
-		{"expandable_blockquote", "long", ""}, {"text_link", "docs", "https://example.org/"}, {"pre", "  last", ""},
+		{"bold", "Run this?", ""},
+		{"code", "~/a_b", ""},
+		{"pre", "echo *hi*", "sh"},
+		{"date_time", "in 10 min", ""},
+		{"blockquote", "why\nnot", ""},
+		{"expandable_blockquote", "long", ""},
+		{"text_link", "docs", "https://example.org/"},
+		{"pre", "  last", ""},
 	} {
 		if !find([]Message{got}, w) {
 			t.Errorf("no %+v", w)

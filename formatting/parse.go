@@ -152,7 +152,7 @@ func dollarEnd(line []byte) int {
 	if c := inner[n-1]; c == ' ' || c == '\t' || c == '\\' || wordByte(after) || bytes.IndexByte(inner, '`') >= 0 {
 		return -1
 	}
-	if n > 1 && bytes.IndexAny(inner, mathMarks) < 0 {
+	if n > 1 && !bytes.ContainsAny(inner, mathMarks) {
 		return -1
 	}
 	return n + 2
@@ -170,7 +170,7 @@ func formula(block text.Reader, opener int, closer string) ast.Node {
 		if end := bytes.Index(line[skip:], []byte(closer)); end >= 0 {
 			source = append(source, line[:skip+end+len(closer)]...)
 			inner := source[opener : len(source)-len(closer)]
-			if bytes.IndexAny(inner, mathMarks) < 0 || bytes.IndexByte(inner, '`') >= 0 {
+			if !bytes.ContainsAny(inner, mathMarks) || bytes.IndexByte(inner, '`') >= 0 {
 				return nil
 			}
 			block.Advance(skip + end + len(closer))

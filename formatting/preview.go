@@ -157,12 +157,12 @@ func finish(s string, open []string) string {
 		return s
 	}
 	s = strings.TrimRight(s, " \t\n")
-	for i := len(open) - 1; i >= 0; i-- {
-		if rest, bare := strings.CutSuffix(s, open[i]); bare {
+	for _, o := range slices.Backward(open) {
+		if rest, bare := strings.CutSuffix(s, o); bare {
 			s = strings.TrimRight(rest, " \t\n")
 			continue
 		}
-		s += open[i]
+		s += o
 	}
 	return s
 }
