@@ -266,8 +266,8 @@ func contentsName(name string) bool {
 
 // What names a secret, and what a value may be that is one: no variable, no option, no command that yields it.
 const (
-	secretWord  = `(?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|private[-_]?key|access[-_]?key|credentials?|cookie)`
-	secretValue = `[^\s"'$&|;<>(){},-][^\s"'$&|;<>(){},]{5,}`
+	secretWord  = `(?:passw(?:or)?d|passphrase|pwd|secret|token|api[-_]?key|private[-_]?key|access[-_]?key|credentials?|cookie)` //nolint:gosec // the name of one
+	secretValue = `[^\s"'$&|;<>(){},-][^\s"'$&|;<>(){},]{5,}`                                                                    //nolint:gosec // the form of one
 )
 
 // secretName matches names of arguments whose value is a secret. Names of counts ("max_tokens") are numbers and are not

@@ -250,13 +250,14 @@ func TestNoContentsInThePrompt(t *testing.T) {
 
 func TestReasonsAreOneLine(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"":                             "",
-		" It is\r\n\tfine.\u2028 ":     "It is fine.",
-		"a\u202eb\u200bc\x00d\x1b[2J":  "abcd[2J",
-		strings.Repeat("ü", 200):       strings.Repeat("ü", 150) + "…",
-		"x" + strings.Repeat("ü", 200): "x" + strings.Repeat("ü", 149) + "…",
+	for _, pair := range [][2]string{
+		{"", ""},
+		{" It is\r\n\tfine.\u2028 ", "It is fine."},
+		{"a\u202eb\u200bc\x00d\x1b[2J", "abcd[2J"},
+		{strings.Repeat("ü", 200), strings.Repeat("ü", 150) + "…"},
+		{"x" + strings.Repeat("ü", 200), "x" + strings.Repeat("ü", 149) + "…"},
 	} {
+		in, want := pair[0], pair[1]
 		if got := sentence(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
 		}
