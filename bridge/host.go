@@ -1,14 +1,11 @@
 package bridge
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -101,9 +98,11 @@ func (h *Host) Run(ctx context.Context) error {
 	if h.cfg.Ready != nil {
 		h.cfg.Ready()
 	}
-	if err := h.retry(ctx, "say hello", h.hello); err != nil {
-		return nil // only ctx ends the retries
-	}
+	saying, hush := context.WithCancel(ctx)
+	var offering sync.WaitGroup
+	offering.Go(func() { h.keepOffering(saying) })
+	defer offering.Wait()
+	defer hush()
 	if err := h.retry(ctx, "end the turns of an earlier run", h.bury); err != nil {
 		return nil // only ctx ends the retries
 	}
@@ -128,7 +127,7 @@ func (h *Host) Run(ctx context.Context) error {
 		case <-h.again:
 		case <-tick.C:
 		case <-slow.C:
-			if err := errors.Join(h.hello(ctx), h.prune(ctx)); err != nil && ctx.Err() == nil {
+			if err := h.prune(ctx); err != nil && ctx.Err() == nil {
 				h.cfg.Logger.Warn("housekeeping failed; trying again in a minute", "err", err)
 			}
 		}
@@ -178,71 +177,6 @@ func (h *Host) retry(ctx context.Context, what string, f func(context.Context) e
 		case <-time.After(h.cfg.Reread):
 		}
 	}
-}
-
-// announce publishes what this host offers without having looked at its runtimes, which may take seconds: prompts are
-// taken from here on. A runtime that was here in the last run is what it was then.
-func (h *Host) announce(ctx context.Context) error {
-	m := h.offer()
-	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
-		old, _, err := store.Get[Hello](t, helloKey(h.cfg.Name))
-		if err != nil {
-			return err
-		}
-		m.Runtimes = map[string]runner.Capability{}
-		for _, r := range h.cfg.Runtimes {
-			c, known := old.Runtimes[r.Name()]
-			if !known {
-				c = runner.Capability{State: runner.Checking}
-			}
-			m.Runtimes[r.Name()] = c
-		}
-		return store.Put(t, helloKey(h.cfg.Name), m)
-	})
-}
-
-// offer is a hello without runtimes: the projects whose folders exist.
-func (h *Host) offer() Hello {
-	m := Hello{V: Version, Host: h.cfg.Name, Reviewer: h.cfg.Reviewer, Runtimes: map[string]runner.Capability{}}
-	for _, p := range h.cfg.Projects {
-		if info, err := os.Stat(p.Folder); err != nil || !info.IsDir() {
-			h.cfg.Logger.Warn("project left out: its folder does not exist", "project", p.Name)
-			continue
-		}
-		m.Projects = append(m.Projects, p)
-	}
-	return m
-}
-
-// hello publishes what this host offers: the projects, and the runtimes with what they can do.
-func (h *Host) hello(ctx context.Context) error {
-	m := h.offer()
-	var mu sync.Mutex
-	var probes sync.WaitGroup
-	for _, r := range h.cfg.Runtimes {
-		probes.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-			defer cancel()
-			c, err := r.Probe(ctx)
-			if err != nil {
-				c = runner.Capability{State: runner.Failed, Problem: err.Error()}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			m.Runtimes[r.Name()] = c
-		})
-	}
-	probes.Wait()
-	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
-		old, ok, err := store.Get[Hello](t, helloKey(h.cfg.Name))
-		if err != nil {
-			return err
-		}
-		if ok && same(old, m) {
-			return nil
-		}
-		return store.Put(t, helloKey(h.cfg.Name), m)
-	})
 }
 
 // look starts what was ordered and not yet begun, and stops what was stopped.
@@ -466,10 +400,4 @@ func (h *Host) prune(ctx context.Context) error {
 		b.Drop = append(b.Drop, store.Item{Index: forgetIndex(h.cfg.Name), Member: it.Member})
 	}
 	return h.cfg.DB.Commit(ctx, b)
-}
-
-func same[T any](a, b T) bool {
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
