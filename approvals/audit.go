@@ -177,7 +177,7 @@ func (s *Service) auditAnswer(ctx context.Context, a *asking, answer runner.Answ
 // clean keeps what is on a fixed list or looks like an identifier of ours.
 func (l AuditLine) clean() AuditLine {
 	l.Event = listed(l.Event, EventOther, EventDecision, EventRevoked, EventMode, EventPeople)
-	l.ID, l.Host, l.Chat = ID(identifier(string(l.ID))), identifier(l.Host), identifier(l.Chat)
+	l.ID, l.Host, l.Chat = ID(identifier(string(l.ID))), identifier(l.Host), chatIdentifier(l.Chat)
 	l.Session, l.Run, l.Turn, l.Prompted = identifier(l.Session), identifier(l.Run), identifier(l.Turn), identifier(l.Prompted)
 	l.Kind = string(listed(runner.QuestionKind(l.Kind), "", runner.KindCommand, runner.KindFileChange, runner.KindTool, runner.KindPlan, runner.KindQuestion))
 	l.Mode = listed(l.Mode, "", policy.Modes()...)
@@ -207,6 +207,16 @@ func listed[T ~string](word, instead T, list ...T) T {
 		return word
 	}
 	return instead
+}
+
+// chatIdentifier is identifier for a chat, which may be a topic of another one: "-1001/7". Only numbers have a slash, so
+// that it is no path.
+func chatIdentifier(id string) string {
+	chat, topic, in := strings.Cut(id, "/")
+	if !in || strings.Trim(chat, "-0123456789") != "" || strings.Trim(topic, "0123456789") != "" {
+		return identifier(id)
+	}
+	return id
 }
 
 // identifier returns id unless it holds anything that none of our identifiers holds.

@@ -194,3 +194,23 @@ func (l *lastAdd) Commit(_ context.Context, b store.Batch) error {
 	l.member = b.Add[0].Member
 	return nil
 }
+
+func TestAuditKeepsTopics(t *testing.T) {
+	t.Parallel()
+	db := openBolt(t)
+	g := gateway(t, fast(db))
+	for chat, want := range map[string]string{
+		"-1001/7": "-1001/7", "42": "42", "/etc/passwd": "other", "1/etc": "other", "-1001/7/8": "other", "etc/7": "other",
+	} {
+		err := store.Update(t.Context(), db, func(t *store.Txn) error {
+			return g.AuditIn(t, approvals.AuditLine{Event: approvals.EventMode, Chat: chat})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := raw(t, db)
+		if line := lines[len(lines)-1]; !strings.Contains(line, `"chat":"`+want+`"`) {
+			t.Errorf("chat %q is written in %s, want %q", chat, line, want)
+		}
+	}
+}

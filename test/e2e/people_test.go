@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -124,6 +125,9 @@ func TestTopicsAreChats(t *testing.T) {
 	one.ends(prompt, "Done in")
 	w.holds("a.txt", "one\n")
 	w.holds("../web/b.txt", "two\n")
+	if log := w.audit("serve"); !strings.Contains(log, fmt.Sprintf(`"chat":"%d/%d"`, forum, one.topic)) {
+		t.Errorf("the audit log does not say in which topic it was decided:\n%s", log)
+	}
 	one.hears(one.say("turns"), "This is turn 2.")
 	two.hears(two.say("turns"), "This is turn 2.")
 	three.hears(three.say("turns"), "This is turn 1.")
