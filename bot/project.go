@@ -44,7 +44,9 @@ func (b *Bot) Project(t *store.Txn, e bridge.Entry) error {
 		return b.requestResolved(t, e)
 	case runner.PolicyChanged:
 		return b.policyChanged(t, chat, e)
-	case runner.SessionStarted, runner.ItemStarted, runner.ContentDelta, runner.ItemCompleted, runner.PlanUpdated, runner.ReviewChanged,
+	case runner.ReviewChanged:
+		return b.reviewChanged(t, chat, e)
+	case runner.SessionStarted, runner.ItemStarted, runner.ContentDelta, runner.ItemCompleted, runner.PlanUpdated,
 		runner.BackgroundEvent, runner.UsageUpdated, runner.Notice:
 		// told by the live turn, and by the answer
 	}
@@ -251,6 +253,23 @@ func (b *Bot) policyChanged(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	if p.Why != "" {
 		m.Text(": " + formatting.Inline(p.Why, 300))
 	}
+	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindSend, Text: m.Message().Text, Entities: m.Message().Entities, Silent: true})
+}
+
+// reviewChanged tells of what was refused between turns. Within one it is part of the turn's story.
+func (b *Bot) reviewChanged(t *store.Txn, chat ChatRef, e bridge.Entry) error {
+	if e.Event.Review == nil {
+		return nil
+	}
+	words := reviewWords(*e.Event.Review)
+	if words == "" {
+		return nil
+	}
+	if _, runs, err := store.Peek[turnNote](t, turnNoteKey(e.Turn)); err != nil || runs {
+		return err
+	}
+	var m formatting.Builder
+	m.Text(words)
 	return b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindSend, Text: m.Message().Text, Entities: m.Message().Entities, Silent: true})
 }
 

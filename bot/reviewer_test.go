@@ -43,3 +43,28 @@ func TestAReviewIsToldApart(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusalBetweenTurnsIsTold: there is no turn whose story could tell of it, so it is a message of its own.
+func TestARefusalBetweenTurnsIsTold(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	prompt := k.say(ada, ada, "say fine")
+	k.reads(ada, prompt, "fine")
+	log := bridge.NewLog(k.db, "box")
+	for _, r := range []runner.Review{
+		{State: runner.ReviewRequested, Source: runner.ReviewerOurs, Title: "Run one"},
+		{State: runner.ReviewDenied, Source: runner.ReviewerOurs, Title: "Run two", Asked: true},
+		{State: runner.ReviewDenied, Source: runner.ReviewerOurs, Title: "Run three", Reason: "Nobody wants it."},
+	} {
+		err := log.Append(t.Context(), bridge.Entry{
+			Chat: ChatRef{ID: ada}.Key(), Turn: "an-old-turn", Event: runner.Event{Kind: runner.ReviewChanged, Turn: "an-old-turn", Review: &r},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.reads(ada, prompt, "Refused by the reviewer: Run three (Nobody wants it.)")
+	k.idle()
+	k.none(ada, prompt, "Run one")
+	k.none(ada, prompt, "Run two")
+}
