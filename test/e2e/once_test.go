@@ -197,3 +197,23 @@ func TestAnotherGatewayTakesOver(t *testing.T) {
 		t.Errorf("two gateways polled at the same time %d times", conflicts)
 	}
 }
+
+// TestUpdateIDsAfterAQuietWeek: after a week without updates Telegram's ids start anywhere, also below those before.
+func TestUpdateIDsAfterAQuietWeek(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, on{})
+	serve := w.start("serve")
+	me := w.private(ada)
+	for i := range 4 {
+		text := fmt.Sprintf("week %d", i)
+		me.ends(me.say("say "+text), text)
+		w.post("/sim/clock", map[string]any{"advance_ms": (8 * 24 * time.Hour).Milliseconds()}, nil)
+		if i == 2 {
+			serve.stop()
+			serve = w.start("serve")
+		}
+	}
+	if got := len(w.model.Requests()); got != 4 {
+		t.Errorf("the model was asked %d times, want 4", got)
+	}
+}
