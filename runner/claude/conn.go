@@ -311,7 +311,7 @@ func (c *conn) notice(text string) {
 
 // turnID is the turn that is running, or empty. mu is held.
 func (c *conn) turnID() string {
-	if c.active == nil {
+	if c.active == nil || c.active.over {
 		return ""
 	}
 	return c.active.id

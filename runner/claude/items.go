@@ -144,6 +144,7 @@ type call struct {
 	passed   string // the input that was allowed; can_use_tool does not ask again for it
 	ended    bool
 	refusal  string // what the agent was told; not empty if it was refused
+	accepted bool   // a plan that was accepted, though the agent was told to wait
 	expected *expectation
 	withdraw []func() // take back its open questions
 }
@@ -176,8 +177,11 @@ func (c *conn) end(k *call, status runner.ItemStatus) {
 	}
 	k.ended = true
 	k.item.Status = status
-	if k.refusal != "" {
-		k.item.Status, k.item.Text = runner.ItemRefused, k.refusal
+	switch {
+	case k.refusal != "":
+		k.item.Status, k.item.Text, k.item.Output = runner.ItemRefused, k.refusal, ""
+	case k.accepted:
+		k.item.Status = runner.ItemDone
 	}
 	item := k.item
 	c.session.emit(runner.Event{Kind: runner.ItemCompleted, Turn: k.turn, Item: &item})

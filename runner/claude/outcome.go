@@ -63,7 +63,7 @@ func (c *conn) finish(k *call, b block, structured json.RawMessage) {
 	if b.IsError {
 		status = runner.ItemFailed
 	}
-	text := b.Content.text()
+	text := forPeople(b.Content.text())
 	if c.steps.created(k.name, k.input, structured) {
 		c.session.emit(runner.Event{Kind: runner.PlanUpdated, Turn: k.turn, Plan: c.steps.list()})
 	}
@@ -84,6 +84,17 @@ func (c *conn) finish(k *call, b block, structured json.RawMessage) {
 		k.item.Text = bounded(text)
 	}
 	c.end(k, status)
+}
+
+// forPeople is a result without the marks that are for the model, and without what it says is for the model alone.
+func forPeople(text string) string {
+	if rest, is := strings.CutPrefix(text, "<tool_use_error>"); is {
+		return strings.TrimSuffix(rest, "</tool_use_error>")
+	}
+	if strings.HasPrefix(text, "Async agent launched") {
+		return "It works in the background."
+	}
+	return text
 }
 
 func bounded(text string) string {

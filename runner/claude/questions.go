@@ -92,6 +92,9 @@ func (c *conn) leavePlan(ctx context.Context, p permissionCall, k *call) permiss
 	case !a.Allows():
 		return permissionAnswer{Behavior: "deny", Message: a.Describe()}
 	case s.allowed().Interaction != policy.Default:
+		s.mu.Lock()
+		k.accepted = true
+		s.mu.Unlock()
 		return permissionAnswer{Behavior: "deny", Message: planKept}
 	}
 	s.mu.Lock()
