@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"drawbridge/policy"
 	"drawbridge/runner"
@@ -168,11 +168,17 @@ func (e *exam) several() {
 	if !e.can(e.parallel, runner.WhyParallel) {
 		return
 	}
-	var both sync.WaitGroup
-	both.Add(2)
+	var open atomic.Int32
+	both := make(chan struct{})
 	l := e.open(func(ctx context.Context, q runner.Question) (runner.Answer, error) {
-		both.Done()
-		both.Wait() // ends only when the other question is open, too
+		if open.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+		case <-ctx.Done():
+			return runner.Answer{}, ctx.Err()
+		}
 		if strings.Contains(q.Command, "first") {
 			return refuse(ctx, q)
 		}
