@@ -68,9 +68,9 @@ func estimate(messages []chatapi.Message) int64 {
 }
 
 // toolTokens is about how many tokens the tools' definitions are, which go with every request.
-func toolTokens() int64 {
+func toolTokens(planning bool) int64 {
 	n := 0
-	for _, t := range tools() {
+	for _, t := range offered(planning) {
 		n += 16 + len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
 	return int64(n / 4)

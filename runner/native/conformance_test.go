@@ -20,7 +20,10 @@ func hands() modeltest.Hands {
 		Write: func(p, text string) modeltest.Call {
 			return modeltest.CallOf("write_file", args{"path": p, "content": text})
 		},
-		Read:    func(path string) modeltest.Call { return modeltest.CallOf("read_file", args{"path": path}) },
+		Read: func(path string) modeltest.Call { return modeltest.CallOf("read_file", args{"path": path}) },
+		Ask: func(question string, options []string) modeltest.Call {
+			return modeltest.CallOf("ask_user", args{"questions": []args{{"question": question, "options": options}}})
+		},
 		Refused: "Not done.",
 	}
 }

@@ -1,10 +1,10 @@
 // Package native is a runtime without a program of somebody else's: an agent loop over any OpenAI-compatible
 // chat-completions endpoint, with its own tools.
 //
-// It guarantees that each tool call goes through the session's gate before anything of it happens, that exactly what was
-// shown is what is run or written, that file tools stay in the workspace (os.Root), that neither an interrupted turn nor
-// a host that is killed leaves a process behind, and that the conversation is on disk before the model sees an answer to
-// it, so that a session resumes after a kill at any moment and nothing of it is done twice.
+// It guarantees that each tool call that does anything goes through the session's gate before anything of it happens, that
+// exactly what was shown is what is run or written, that file tools stay in the workspace (os.Root), that neither an
+// interrupted turn nor a host that is killed leaves a process behind, and that the conversation is on disk before the model
+// sees an answer to it, so that a session resumes after a kill at any moment and nothing of it is done twice.
 //
 // It does not contain what a command does: there is no sandbox here, so a shell command is terminal whatever it says.
 package native
@@ -105,11 +105,10 @@ func (r *Runtime) Close() { r.api.Close() }
 // what matters is that it answers and takes the key.
 func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 	c := runner.Capability{
-		State: runner.Ready, Version: r.config.Model, Modes: make(map[policy.Mode]policy.Mode), Plan: true,
+		State: runner.Ready, Version: r.config.Model, Modes: make(map[policy.Mode]policy.Mode), Plan: true, Questions: true,
 		Why: map[string]string{
-			"questions": "This runtime's model has no tool to ask a question with; it asks in its answer.",
-			"steer":     "This runtime takes a prompt only between turns.",
-			"rewind":    "This runtime's conversations cannot be taken back.",
+			"steer":  "This runtime takes a prompt only between turns.",
+			"rewind": "This runtime's conversations cannot be taken back.",
 
 			runner.WhyParallel:   "This runtime carries out one action after another, and asks for one at a time.",
 			runner.WhyMCP:        "This runtime has the tools that it was built with, and loads no MCP servers.",

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,13 +21,30 @@ type tool struct {
 	chatapi.Tool
 	// plan reads the arguments and says what would be done, without doing anything of it.
 	plan func(t *turn, arguments json.RawMessage) (*action, error)
+	when offer
 }
+
+// offer says while what the model is offered a tool. A tool that it calls all the same is no other one for that: the gate
+// answers, or the tool itself.
+type offer int
+
+const (
+	always      offer = iota
+	whileActing       // only while it may change something
+	whilePlanning
+)
 
 // action is a planned call: what is asked, how it is shown, and what is done once it is allowed.
 type action struct {
 	item       runner.Item
 	question   runner.Question
 	categories []policy.Category
+	// ungated says that the call changes nothing but what people see of the turn, so that there is nothing to ask the gate
+	// for and no item to show. Only do is used then.
+	ungated bool
+	// heard makes of any answer what the model is told, for a question to a person, which has nothing to carry out. It may
+	// fill in the item. Nil for everything else.
+	heard func(a runner.Answer, item *runner.Item) string
 	// do carries it out and returns what the model is told. It may fill in the item. An error is a result too.
 	do func(ctx context.Context, item *runner.Item) (string, error)
 	// drop lets go of what the plan holds open. May be nil.
@@ -44,42 +62,70 @@ func tools() []tool {
 		{chatapi.Tool{
 			Name: "read_file", Description: "Read a text file of the workspace. Lines are numbered; the numbers are not part of the file.",
 			Parameters: schema(`"path":`+str("Path relative to the workspace.")+`,"offset":`+num("First line to read, from 1.")+`,"limit":`+num("How many lines; 2000 unless given."), "path"),
-		}, planReadFile},
+		}, planReadFile, always},
 		{chatapi.Tool{
 			Name: "list_dir", Description: "List a folder of the workspace. Folders end with a slash.",
 			Parameters: schema(`"path":` + str("Path relative to the workspace; the workspace itself unless given.")),
-		}, planListDir},
+		}, planListDir, always},
 		{chatapi.Tool{
 			Name: "glob", Description: "Find files of the workspace by name. ** stands for any folders, as in **/*.go.",
 			Parameters: schema(`"pattern":`+str("The pattern, relative to the workspace."), "pattern"),
-		}, planGlob},
+		}, planGlob, always},
 		{chatapi.Tool{
 			Name: "grep", Description: "Search the text files of the workspace for a regular expression (RE2). Files with secrets are left out unless named by path.",
 			Parameters: schema(`"pattern":`+str("The regular expression.")+`,"path":`+str("File or folder to search; the workspace unless given.")+
 				`,"glob":`+str("Only files whose path matches, as in **/*.go.")+`,"ignore_case":{"type":"boolean"}`, "pattern"),
-		}, planGrep},
+		}, planGrep, always},
 		{chatapi.Tool{
 			Name: "edit", Description: "Replace text in a file of the workspace. old must be in the file exactly once, with all its blanks and line breaks, unless replace_all is set.",
 			Parameters: schema(`"path":`+str("Path relative to the workspace.")+`,"old":`+str("The text to replace.")+`,"new":`+str("The text to put in its place.")+
 				`,"replace_all":{"type":"boolean"}`, "path", "old", "new"),
-		}, planEdit},
+		}, planEdit, whileActing},
 		{chatapi.Tool{
 			Name: "write_file", Description: "Write a whole file of the workspace. An existing file is replaced; use edit to change a part of one.",
 			Parameters: schema(`"path":`+str("Path relative to the workspace.")+`,"content":`+str("All that the file shall hold."), "path", "content"),
-		}, planWriteFile},
+		}, planWriteFile, whileActing},
 		{chatapi.Tool{
 			Name: "shell", Description: "Run a command line with a shell in the workspace. It has no terminal and no input; what it leaves running is ended with it. Long output is cut in the middle.",
 			Parameters: schema(`"command":`+str("The command line.")+`,"timeout":`+num("Seconds after which it is ended; at most 3600."), "command"),
-		}, planShell},
+		}, planShell, whileActing},
+		{chatapi.Tool{
+			Name: "ask_user", Description: "Ask a person and wait for the answer. Only for what cannot be found out otherwise and matters.",
+			Parameters: schema(`"questions":{"type":"array","description":"Asked one after the other; at most 10.","items":`+schemaOf(
+				`"id":`+str("Names the answer.")+`,"question":`+str("The question, briefly.")+
+					`,"options":{"type":"array","description":"Answers to choose from; none for an answer in words.","items":`+
+					schemaOf(`"label":`+str("The answer, in a few words.")+`,"description":`+str("What choosing it means."), "label")+`}`+
+					`,"multiple":{"type":"boolean","description":"Several options may be chosen."}`+
+					`,"free":{"type":"boolean","description":"Also an answer in the person's own words is taken; true unless given."}`+
+					`,"secret":{"type":"boolean","description":"The answer is a secret and is taken out of the chat."}`, "question")+`}`, "questions"),
+		}, planAskUser, always},
+		{chatapi.Tool{
+			Name: "update_plan", Description: "Show people the checklist of what you are doing, whole, each time a step begins or is done.",
+			Parameters: schema(`"steps":{"type":"array","items":`+schemaOf(`"text":`+str("The step, in a few words.")+
+				`,"state":{"type":"string","enum":["pending","in_progress","done"]}`, "text", "state")+`}`, "steps"),
+		}, planUpdatePlan, always},
+		{chatapi.Tool{
+			Name: "submit_plan", Description: "Hand the finished plan over to a person, who decides about it. Ends your turn.",
+			Parameters: schema(`"plan":`+str("The whole plan, in Markdown."), "plan"),
+		}, planSubmitPlan, whilePlanning},
 	}
 }
 
+// offered are the tools that the model is told of.
+func offered(planning bool) []tool {
+	return slices.DeleteFunc(tools(), func(t tool) bool { return t.when == whileActing && planning || t.when == whilePlanning && !planning })
+}
+
 func schema(properties string, required ...string) json.RawMessage {
+	return json.RawMessage(schemaOf(properties, required...))
+}
+
+func schemaOf(properties string, required ...string) string {
 	s := `{"type":"object","properties":{` + properties + `}`
 	if len(required) > 0 {
 		s += `,"required":["` + strings.Join(required, `","`) + `"]`
 	}
-	return json.RawMessage(s + "}")
+	return s + "}"
 }
 
 func str(description string) string {
@@ -91,9 +137,9 @@ func num(description string) string {
 }
 
 // definitions are the tools as the endpoint wants them.
-func definitions() []chatapi.Tool {
+func definitions(planning bool) []chatapi.Tool {
 	var list []chatapi.Tool
-	for _, t := range tools() {
+	for _, t := range offered(planning) {
 		list = append(list, t.Tool)
 	}
 	return list
@@ -114,6 +160,9 @@ func (t *turn) call(ctx context.Context, c chatapi.ToolCall) (result string, bad
 	if a.drop != nil {
 		defer a.drop()
 	}
+	if a.ungated {
+		return t.plainly(ctx, a), false
+	}
 	item := a.item
 	item.ID, item.Status = t.item(), runner.ItemRunning
 	t.started(item)
@@ -133,6 +182,10 @@ func (t *turn) call(ctx context.Context, c chatapi.ToolCall) (result string, bad
 		// Also an allowance that came with the interrupt: nothing begins in a turn that is over.
 		answer = runner.Answer{Decision: runner.Withdrawn}
 	}
+	if a.heard != nil {
+		item.Status = runner.ItemDone
+		return a.heard(answer, &item), false
+	}
 	if !answer.Allows() {
 		item.Status, item.Text = runner.ItemRefused, answer.Describe()
 		return "Not done. " + answer.Describe(), false
@@ -147,6 +200,18 @@ func (t *turn) call(ctx context.Context, c chatapi.ToolCall) (result string, bad
 		item.Text = result
 	}
 	return result, false
+}
+
+// plainly carries out a call that nobody has to be asked for.
+func (t *turn) plainly(ctx context.Context, a *action) string {
+	if ctx.Err() != nil {
+		return "Not done. The turn was interrupted."
+	}
+	result, err := a.do(ctx, nil)
+	if err != nil {
+		return "Error: " + err.Error()
+	}
+	return result
 }
 
 // plan finds the tool and lets it read the arguments.
@@ -168,7 +233,7 @@ func (t *turn) plan(c chatapi.ToolCall) (*action, error) {
 		}
 	}
 	var names []string
-	for _, one := range tools() {
+	for _, one := range offered(t.session.planning()) {
 		names = append(names, one.Name)
 	}
 	return nil, nonsense{fmt.Errorf("there is no tool %s; there are %s", title(c.Name), strings.Join(names, ", "))}

@@ -30,6 +30,8 @@ type turn struct {
 	items        int
 	usage        runner.Usage
 	strikes      int
+	planning     bool   // the chat planned when the model was asked last, so that it was told so
+	submitted    string // the plan with which the turn ends
 }
 
 // run lets the model answer and use tools until it is done.
@@ -78,7 +80,11 @@ func (t *turn) answer(ctx context.Context, reply chatapi.Reply) (done bool, res 
 	if reply.Finish == "length" {
 		t.notice("The answer reached the model's output limit and ends there.")
 	}
-	return true, runner.Result{Outcome: runner.Completed, Usage: t.usage}, nil
+	res = runner.Result{Outcome: runner.Completed, Usage: t.usage}
+	if t.planning {
+		res.Plan = proposed(m.Content)
+	}
+	return true, res, nil
 }
 
 // callAll carries out the calls of one answer, in their order. raw are they as they came, kept as they are in the
@@ -94,7 +100,7 @@ func (t *turn) callAll(ctx context.Context, raw, kept []chatapi.ToolCall) (done 
 		if err := t.conversation.add(chatapi.Message{Role: chatapi.ToolRole, ToolCallID: kept[i].ID, Content: result}); err != nil {
 			return true, res, err
 		}
-		if ctx.Err() == nil && t.strikes < maxStrikes {
+		if ctx.Err() == nil && t.strikes < maxStrikes && t.submitted == "" {
 			continue
 		}
 		for _, rest := range kept[i+1:] {
@@ -103,9 +109,12 @@ func (t *turn) callAll(ctx context.Context, raw, kept []chatapi.ToolCall) (done 
 				return true, res, err
 			}
 		}
-		if ctx.Err() != nil {
+		switch {
+		case t.submitted != "":
+			res, err = t.handOver()
+		case ctx.Err() != nil:
 			res, err = t.interrupted(chatapi.Reply{})
-		} else {
+		default:
 			res, err = t.broken(fmt.Sprintf("The model made %d tool calls in a row that cannot be understood. The last: %s", maxStrikes, firstLine(result)))
 		}
 		return true, res, err
@@ -138,19 +147,20 @@ func (t *turn) broken(reason string) (runner.Result, error) {
 // ask sends the conversation and streams the answer. An answer that was cut in the middle is asked for again, and so is
 // one for a conversation that is too long, after it was made shorter.
 func (t *turn) ask(ctx context.Context) (chatapi.Reply, error) {
+	t.planning = t.session.planning()
 	if err := t.makeRoom(compactAt, compactTo); err != nil {
 		return chatapi.Reply{}, err
 	}
 	for cuts := 1; ; cuts++ {
 		view := t.conversation.view(t.session.runtime.config.SendReasoning)
-		prompt := append([]chatapi.Message{{Role: chatapi.System, Content: t.session.prompt()}}, view...)
+		prompt := append([]chatapi.Message{{Role: chatapi.System, Content: t.session.prompt(t.planning)}}, view...)
 		s := &streamed{turn: t}
 		reply, err := t.session.runtime.api.Complete(ctx, chatapi.Request{
-			Model: t.session.runtime.config.Model, Messages: prompt, Tools: definitions(),
+			Model: t.session.runtime.config.Model, Messages: prompt, Tools: definitions(t.planning),
 		}, chatapi.Watch{Text: s.text, Reasoning: s.reasoning, Retry: t.retried})
 		s.end(err == nil || ctx.Err() != nil)
 		if err == nil {
-			t.count(reply.Usage, estimate(prompt)+toolTokens())
+			t.count(reply.Usage, estimate(prompt)+toolTokens(t.planning))
 			return reply, nil
 		}
 		var e *chatapi.Error
@@ -187,7 +197,7 @@ func (t *turn) makeRoom(at, to float64) error {
 
 // measure is estimate, corrected by what the endpoint counted, with the prompt and the tools.
 func (t *turn) measure(m []chatapi.Message) int64 {
-	n := float64(estimate(m) + estimate([]chatapi.Message{{Content: t.session.prompt()}}) + toolTokens())
+	n := float64(estimate(m) + estimate([]chatapi.Message{{Content: t.session.prompt(t.planning)}}) + toolTokens(t.planning))
 	return int64(n * max(1, t.session.scale))
 }
 
