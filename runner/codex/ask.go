@@ -225,11 +225,22 @@ func (s *session) permissions(f permissionsRequest) (*request, error) {
 	if p.Network != nil && p.Network.Enabled != nil && *p.Network.Enabled {
 		c = append(c, policy.Network)
 	}
-	if p.FileSystem != nil {
-		for _, path := range p.FileSystem.Read {
+	if fs := p.FileSystem; fs != nil {
+		read, write := fs.Read, fs.Write
+		for _, e := range fs.Entries {
+			switch {
+			case e.Path.Type != "path":
+				return nil, fmt.Errorf("it asks for a path of the type %q", e.Path.Type)
+			case e.Access == accessRead:
+				read = append(read, e.Path.Path)
+			default:
+				write = append(write, e.Path.Path)
+			}
+		}
+		for _, path := range read {
 			c = append(c, policy.ClassifyPath(policy.OpRead, path, in)...)
 		}
-		for _, path := range p.FileSystem.Write {
+		for _, path := range write {
 			// Whoever may write a folder may write and delete all that is in it.
 			c = append(c, policy.ClassifyPath(policy.OpDelete, path, in)...)
 		}
@@ -240,7 +251,7 @@ func (s *session) permissions(f permissionsRequest) (*request, error) {
 	}
 	return &request{own: true, question: runner.Question{
 		Kind: runner.KindTool, Item: s.id(f.ThreadID, f.ItemID) + "-permissions", Title: title, Tool: "request_permissions", Folder: f.Cwd,
-		Arguments: f.Permissions, Categories: c,
+		Arguments: f.Permissions, Categories: distinct(c),
 	}, answer: func(a runner.Answer) any {
 		if a.Allows() {
 			return permissionsAnswer{f.Permissions, "turn"}

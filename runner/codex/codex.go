@@ -82,6 +82,8 @@ type Pace struct {
 	Call  time.Duration // for an answer; 30 seconds when 0
 	Echo  time.Duration // until it says what a thread is held to; 10 seconds when 0
 	Stop  time.Duration // to end an interrupted turn; 10 seconds when 0
+	// Settle is how long the end of a command may come behind the end of its turn; 3 seconds when 0.
+	Settle time.Duration
 }
 
 // Runtime is Codex on this host.
@@ -119,6 +121,7 @@ func New(c Config) (*Runtime, error) {
 	c.Pace.Call = cmp.Or(c.Pace.Call, 30*time.Second)
 	c.Pace.Echo = cmp.Or(c.Pace.Echo, 10*time.Second)
 	c.Pace.Stop = cmp.Or(c.Pace.Stop, 10*time.Second)
+	c.Pace.Settle = cmp.Or(c.Pace.Settle, 3*time.Second)
 	r := &Runtime{config: c, lock: make(chan struct{}, 1)}
 	r.start = r.spawn
 	return r, nil

@@ -136,6 +136,7 @@ func (s *session) endAgent(thread string) {
 		return
 	}
 	delete(s.agents, thread)
+	s.past[thread] = true
 	s.closeItems(func(i *item) bool { return i.thread == thread && !i.background }, runner.ItemFailed)
 	s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: a.owner, Background: &runner.Background{
 		ID: thread, Title: a.title, Started: a.started, Ended: true,

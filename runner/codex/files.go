@@ -38,7 +38,7 @@ func (s *session) changes(list []wireChange) []runner.FileChange {
 			if i := strings.LastIndex(hunks, "\nMoved to: "); i >= 0 && c.Op == runner.FileMove {
 				hunks = hunks[:i+1]
 			}
-			c.Diff = "--- a/" + path + "\n+++ b/" + to + "\n" + terminated(hunks)
+			c.Diff = "--- " + side("a", path) + "\n+++ " + side("b", to) + "\n" + terminated(hunks)
 			for line := range strings.Lines(hunks) {
 				switch line[0] {
 				case '+':
@@ -58,13 +58,16 @@ func whole(path, content string, sign byte) string {
 	n := count(content)
 	var b strings.Builder
 	if sign == '+' {
-		fmt.Fprintf(&b, "--- /dev/null\n+++ b/%s\n@@ -0,0 +1,%d @@\n", path, n)
+		fmt.Fprintf(&b, "--- /dev/null\n+++ %s\n@@ -0,0 +1,%d @@\n", side("b", path), n)
 	} else {
-		fmt.Fprintf(&b, "--- a/%s\n+++ /dev/null\n@@ -1,%d +0,0 @@\n", path, n)
+		fmt.Fprintf(&b, "--- %s\n+++ /dev/null\n@@ -1,%d +0,0 @@\n", side("a", path), n)
 	}
 	b.WriteString(signed(content, sign))
 	return b.String()
 }
+
+// side is a file's name in the head of a diff.
+func side(of, path string) string { return of + "/" + strings.TrimPrefix(path, "/") }
 
 // signed is a content as lines of a diff.
 func signed(content string, sign byte) string {
@@ -165,7 +168,12 @@ func patchCategories(list []wireChange, in policy.Workspace) []policy.Category {
 			out = append(out, policy.ClassifyPath(policy.OpWrite, w.Path, in)...)
 		}
 	}
-	return out
+	return distinct(out)
+}
+
+func distinct(c []policy.Category) []policy.Category {
+	slices.Sort(c)
+	return slices.Compact(c)
 }
 
 // maxDigested is how much of a file is looked at to see whether it changed; a longer one counts by its size, too.

@@ -169,7 +169,9 @@ func (s *session) activity(w wireItem) {
 	if w.AgentPath != "" {
 		title += " " + w.AgentPath
 	}
-	s.agent(w.AgentThreadID, title)
+	if !s.past[w.AgentThreadID] { // or else it is told of once more when it is given more to do
+		s.agent(w.AgentThreadID, title)
+	}
 	if srv := s.server; srv != nil {
 		srv.add(w.AgentThreadID, s)
 	}

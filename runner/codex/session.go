@@ -38,6 +38,7 @@ type session struct {
 	items     map[string]*item  // those that run, by thread and id
 	changed   chan struct{}     // closed, and made anew, when an item ends
 	agents    map[string]*agent // sub-agents, by thread
+	past      map[string]bool   // the threads of those that have ended their work
 }
 
 // agent is a sub-agent.
@@ -71,7 +72,7 @@ func newSession(r *Runtime, o runner.Options) *session {
 	return &session{
 		runtime: r, options: o, queue: newQueue(o.Sink), context: ctx, cancel: cancel, over: make(chan struct{}),
 		thread: o.Resume, persisted: o.Resume != "", echoed: make(chan struct{}), changed: make(chan struct{}),
-		turns: map[string]string{}, items: map[string]*item{}, agents: map[string]*agent{},
+		turns: map[string]string{}, items: map[string]*item{}, agents: map[string]*agent{}, past: map[string]bool{},
 	}
 }
 

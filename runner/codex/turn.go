@@ -90,7 +90,7 @@ func (s *session) finish(t *turn) {
 // settle waits for the commands that have ended with the turn, whose last frames may come behind it. One that goes on is
 // told as background work: it keeps its item and its gate until it ends, or the session does.
 func (s *session) settle(ctx context.Context, srv *server, t *turn) {
-	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	ctx, cancel := context.WithTimeout(ctx, s.runtime.config.Pace.Settle)
 	defer cancel()
 	for {
 		s.mu.Lock()
@@ -137,9 +137,6 @@ func (s *session) settle(ctx context.Context, srv *server, t *turn) {
 		}
 	}
 }
-
-// settleLimit is how long the end of a command may come behind the end of its turn.
-const settleLimit = 3 * time.Second
 
 // failed is the end of a turn that codex did not take.
 func (s *session) failed(ctx context.Context, doing string, err error) (runner.Result, error) {

@@ -211,8 +211,15 @@ type askedPermissions struct {
 		Enabled *bool `json:"enabled,omitempty"`
 	} `json:"network,omitempty"`
 	FileSystem *struct {
-		Read  []string `json:"read,omitempty"`
-		Write []string `json:"write,omitempty"`
+		Read    []string `json:"read,omitempty"`
+		Write   []string `json:"write,omitempty"`
+		Entries []struct {
+			Path struct {
+				Type string `json:"type"`
+				Path string `json:"path"`
+			} `json:"path"`
+			Access string `json:"access"`
+		} `json:"entries,omitempty"`
 	} `json:"fileSystem,omitempty"`
 }
 
