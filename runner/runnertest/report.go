@@ -3,7 +3,6 @@ package runnertest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -79,19 +78,6 @@ func (r Report) cell(c policy.Category, m policy.Mode, i policy.Interaction) (Ou
 func (r Report) looser(c policy.Category, m policy.Mode, i policy.Interaction) bool {
 	seen, ok := r.cell(c, m, i)
 	return ok && seen.looser(outcomeOf(policy.Decide(m, i, c)))
-}
-
-// ReadReport reads the file that a Harness keeps.
-func ReadReport(file string) (Report, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return Report{}, fmt.Errorf("runnertest: report: %w", err)
-	}
-	var r Report
-	if err := json.Unmarshal(b, &r); err != nil || r.V != reportVersion {
-		return Report{}, fmt.Errorf("runnertest: report %s, version %d: %w", file, r.V, err)
-	}
-	return r, nil
 }
 
 // golden compares the report with the file that keeps it, or rewrites that.
