@@ -72,6 +72,11 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 			return err
 		}
 	}
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
+	t.Add(meaningsIndex, cardKey(r.ID), store.Micros(now)) // forgotten with its buttons
 	c.V, c.Chat, c.Shown = Version, r.Chat, false
 	c.Posts++
 	if err := store.Put(t, cardKey(r.ID), c); err != nil {
@@ -158,6 +163,12 @@ func (b *Bot) settleCard(t *store.Txn, r approvals.Record, d *approvals.Decision
 	c, ok, err := store.Get[card](t, cardKey(r.ID))
 	if err != nil || !ok {
 		return err
+	}
+	if len(c.Answers) > 0 || len(c.Picked) > 0 { // the decision has them; a secret one must not stay here
+		c.Answers, c.Picked = nil, nil
+		if err := store.Put(t, cardKey(r.ID), c); err != nil {
+			return err
+		}
 	}
 	return b.closePosting(t, chat, r, c, closingOf(r, stand))
 }

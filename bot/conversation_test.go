@@ -174,6 +174,14 @@ func (k *talk) host(o talkOptions) (stop func()) {
 		alive, err := k.approvals.HostAlive(k.t.Context(), "box")
 		return err == nil && alive
 	})
+	until(k.t, "the runtimes", func() (known bool) {
+		k.update(func(t *store.Txn) error {
+			hello, _, err := k.chats.Hello(t, "box")
+			known = hello.Runtimes["script"].State == script.Capability.State
+			return err
+		})
+		return known
+	})
 	return sync.OnceFunc(func() {
 		for _, end := range slices.Backward(ends) {
 			end()
@@ -446,4 +454,13 @@ func query(chat, from int64, message int, data string) *models.CallbackQuery {
 		ID: rand.Text(), From: models.User{ID: from, FirstName: map[int64]string{ada: "Ada", grace: "Grace"}[from]}, Data: data,
 		Message: models.MaybeInaccessibleMessage{Message: &models.Message{ID: message, Chat: models.Chat{ID: chat}}},
 	}
+}
+
+func (k *talk) items(index string) []store.Item {
+	k.t.Helper()
+	items, err := k.db.Range(k.t.Context(), index, -store.MaxScore, store.MaxScore, 0)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return items
 }

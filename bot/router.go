@@ -170,7 +170,7 @@ func (b *Bot) meantForUs(m *models.Message) bool {
 		return false // a command for another bot
 	}
 	r := m.ReplyToMessage
-	if r == nil || r.From == nil || r.ForumTopicCreated != nil || r.From.ID == b.cfg.API.ID() {
+	if r == nil || r.From == nil || r.ForumTopicCreated != nil || r.From.ID == b.cfg.API.ID() || m.From != nil && r.From.ID == m.From.ID {
 		return true
 	}
 	return b.named() != "" && strings.Contains(strings.ToLower(m.Text+m.Caption), "@"+strings.ToLower(b.named()))
