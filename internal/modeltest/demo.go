@@ -9,7 +9,8 @@ import (
 
 // Demo is a script that behaves like a modest coding agent on the project that Workspace writes. It understands a few
 // requests and says so of any other. What it knows comes from the messages alone: from the files that it reads and the
-// commands that it runs with the tools read_file, glob, edit, write_file and shell, and from their refusal.
+// commands that it runs with the tools read_file, glob, edit, write_file and shell, and from their refusal. While the chat
+// plans it reads, and hands a plan over with submit_plan; it carries an approved one out. It asks with ask_user.
 func Demo() Script {
 	return func(_ context.Context, r Request) Reply {
 		t := hear(r)
@@ -23,6 +24,14 @@ func Demo() Script {
 			return true
 		}
 		switch {
+		case has("the plan is approved"):
+			t.implement()
+		case has("the plan is not approved yet"):
+			t.revise()
+		case strings.HasPrefix(prompt, "plan"):
+			t.makePlan(prompt)
+		case has("ask me"):
+			t.ask()
 		case has("fix"):
 			t.fix()
 		case has("add", "function"):
@@ -49,6 +58,8 @@ Try one of these:
 - **Run the tests**
 - **Explain main.go** – reading only, so I need not ask
 - **Do something slow** – to try ` + "`/stop`" + `
+- **Ask me something** – questions on buttons
+- ` + "`/plan fix the failing test`" + ` – I only read, and you decide what becomes of my plan
 
 What I may do without asking depends on the chat's mode: try ` + "`/mode`" + `.`
 
@@ -56,6 +67,9 @@ What I may do without asking depends on the chat's mode: try ` + "`/mode`" + `.`
 type talk struct {
 	prompt  string
 	plan    bool
+	planned string   // the last plan that was handed over
+	steps   []string // the checklist of a plan that is being carried out
+	tools   []string
 	results []string
 	used    int
 	reply   Reply
@@ -63,13 +77,19 @@ type talk struct {
 
 // hear reads the messages.
 func hear(r Request) *talk {
-	t := &talk{}
+	t := &talk{tools: r.Tools}
 	for _, m := range r.Messages {
 		switch m.Role {
 		case "system":
 			t.plan = strings.Contains(m.Content, "You are planning now")
 		case "user":
 			t.prompt, t.results = m.Content, nil
+		case "assistant":
+			for _, c := range m.Calls {
+				if p := submitted(c); p != "" {
+					t.planned = p
+				}
+			}
 		case "tool":
 			t.results = append(t.results, m.Content)
 		}
@@ -134,6 +154,9 @@ func source(result string) string {
 var divided = regexp.MustCompile(`(\w+)/100\*(\w+)`)
 
 func (t *talk) fix() {
+	if !t.progress(0) {
+		return
+	}
 	found, ok := t.use("I'll look at the tests and at what they test.", CallOf("glob", map[string]any{"pattern": "**/*.go"}))
 	if !ok || t.stopped(found, "look for files", "") {
 		return
@@ -153,6 +176,10 @@ func (t *talk) fix() {
 			}
 		}
 	}
+	if t.plan {
+		t.say("I see no mistake in the code, so there is nothing to plan.")
+		return
+	}
 	out, ok := t.use("I see no mistake in the code. I'll run the tests to be sure.", testing())
 	if !ok || t.stopped(out, "run the tests", "") {
 		return
@@ -165,7 +192,8 @@ func (t *talk) mend(file, line string) {
 	better := divided.ReplaceAllString(line, "$1*$2/100")
 	change := "\n\nThis is what I would change in `" + file + "`:\n\n```diff\n- " + line + "\n+ " + better + "\n```"
 	if t.plan {
-		t.say("**Plan**\n\n1. In `" + file + "`, multiply before dividing.\n2. Run `go test ./...`." + change)
+		t.submit("# Fix the failing test\n\n`" + file + "` divides before it multiplies, so the integers lose what is below a full hundred.\n\n" +
+			"1. In `" + file + "`, multiply before dividing.\n2. Run `go test ./...`." + change)
 		return
 	}
 	done, ok := t.use("`"+file+"` divides before it multiplies, so the integers lose what is below a full hundred. I'll turn that around.",
@@ -173,9 +201,12 @@ func (t *talk) mend(file, line string) {
 	if !ok || t.stopped(done, "change `"+file+"`", change) {
 		return
 	}
+	if !t.progress(1) {
+		return
+	}
 	head := "I corrected one line of `" + file + "`:\n\n```go\n" + better + "\n```\n\n- **Cause:** the division came first, and integers drop the rest.\n- **Change:** it multiplies first now.\n"
 	out, ok := t.use("Now the tests.", testing())
-	if !ok {
+	if !ok || !t.progress(2) {
 		return
 	}
 	if _, is := refused(out); is {
@@ -199,6 +230,9 @@ func Average(cents ...int) int {
 `
 
 func (t *talk) add() {
+	if !t.progress(0) {
+		return
+	}
 	found, ok := t.use("I'll see what is there.", CallOf("glob", map[string]any{"pattern": "price/*.go"}))
 	if !ok || t.stopped(found, "look for files", "") {
 		return
@@ -209,7 +243,8 @@ func (t *talk) add() {
 		t.say("`Average` is already there, in `" + averageFile + "`.")
 		return
 	case t.plan:
-		t.say("**Plan**\n\n1. Write `" + averageFile + "`.\n2. Run `go test ./...`." + code)
+		t.submit("# Add a function\n\nThe package `price` can add up amounts, but has no average.\n\n" +
+			"1. Write `" + averageFile + "`.\n2. Run `go vet ./...`." + code)
 		return
 	}
 	done, ok := t.use("The package can add up amounts. I'll add their average.",
@@ -217,8 +252,11 @@ func (t *talk) add() {
 	if !ok || t.stopped(done, "write `"+averageFile+"`", "\n\nThis is what I would have written:"+code) {
 		return
 	}
+	if !t.progress(1) {
+		return
+	}
 	out, ok := t.use("I'll see whether it compiles.", CallOf("shell", map[string]any{"command": "go vet ./..."}))
-	if !ok {
+	if !ok || !t.progress(2) {
 		return
 	}
 	s := "I added `Average` to the package `price`, in `" + averageFile + "`:" + code + "\n\n"
