@@ -124,9 +124,20 @@ func (r *Runtime) environment() []string {
 	if set == nil {
 		set = map[string]string{}
 	}
+	maps.Copy(set, gitGuard()) // codex runs git by itself
 	set["CODEX_HOME"] = r.codexHome()
 	set["TMPDIR"] = r.scratch()
 	return process.Environment(process.Spec{Home: r.home(), Lookup: r.config.Lookup, Set: set})
+}
+
+// gitGuard keeps a project's .git/config from naming programs that git starts, whoever runs it.
+func gitGuard() map[string]string {
+	set := map[string]string{}
+	for _, e := range process.GitGuard() {
+		name, value, _ := strings.Cut(e, "=")
+		set[name] = value
+	}
+	return set
 }
 
 // disabled are codex's features that act without asking, load what a project or a server offers, or are of no use without
@@ -157,6 +168,7 @@ func (r *Runtime) arguments(p program) []string {
 	set("permissions."+profileRead, toml(r.profile(profileRead, p, guards{})))
 	set("web_search", quote("disabled")) // the hosted search never asks
 	set("shell_environment_policy.ignore_default_excludes", "false")
+	set("shell_environment_policy.set", table(gitGuard())) // or else what is named like a key is left out of them
 	set("tools.update_plan.enabled", "true")
 	set("cli_auth_credentials_store", quote("file"))
 	set("analytics.enabled", "false")
