@@ -407,12 +407,6 @@ func (k *talk) record(chat ChatRef) bridge.Chat {
 	return c
 }
 
-// setMode changes the mode without a word in the chat.
-func (k *talk) setMode(chat int64, m policy.Mode) {
-	k.t.Helper()
-	k.update(func(t *store.Txn) error { _, err := k.chats.SetMode(t, ChatRef{ID: chat}.Key(), m); return err })
-}
-
 func (k *talk) update(f func(t *store.Txn) error) {
 	k.t.Helper()
 	if err := store.Update(k.t.Context(), k.db, f); err != nil {
