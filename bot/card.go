@@ -82,7 +82,14 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 	if err := store.Put(t, cardKey(r.ID), c); err != nil {
 		return err
 	}
-	return b.putCard(t, chat, r, c, Outgoing{Kind: KindSend})
+	if err := b.putCard(t, chat, r, c, Outgoing{Kind: KindSend}); err != nil {
+		return err
+	}
+	if r.Question.Kind != runner.KindPlan || openFace(r, c).whole {
+		return nil
+	}
+	_, err = b.showCard(t, r) // a plan is there to be read, not to be asked for
+	return err
 }
 
 // putCard sends or edits the latest posting of an open card.
@@ -208,7 +215,7 @@ func cardRows(r approvals.Record, c card, f face) [][]option {
 	var row []option
 	var grants [][]option
 	for _, a := range r.Actions() {
-		if a.Allows && !f.whole {
+		if a.Reply || a.Allows && !f.whole {
 			continue
 		}
 		o := option{Label: buttonLabel(a.Label), Style: string(a.Style), choice: choice{Do: doDecide, Args: []string{string(r.ID), a.ID}}}

@@ -99,7 +99,7 @@ func listFiles(m *formatting.Builder, files []runner.FileChange) {
 
 // cardBody writes every byte that would be run or written.
 func cardBody(m *formatting.Builder, q runner.Question, c *card) {
-	if q.Title != "" && (q.Kind == runner.KindTool || q.Kind == runner.KindPlan) {
+	if q.Title != "" && q.Kind == runner.KindTool {
 		m.Text(formatting.Inline(q.Title, 300) + "\n")
 	}
 	switch q.Kind {
@@ -123,7 +123,7 @@ func cardBody(m *formatting.Builder, q runner.Question, c *card) {
 			m.Pre("json", formatting.Visible(arguments(q.Arguments))).Text("\n")
 		}
 	case runner.KindPlan:
-		m.Text(formatting.Visible(q.Plan) + "\n")
+		planBody(m, q)
 	case runner.KindQuestion:
 		questionBody(m, q, c)
 	}

@@ -14,12 +14,13 @@ import (
 
 // What the buttons of menus do, as choice.Do.
 const (
-	doMode    = "mode"      // mode
-	doFull    = "full"      // approvals to allow with it
-	doKeep    = "keep-mode" // nothing
-	doProject = "project"   // name
-	doRuntime = "runtime"   // name
-	doRevoke  = "revoke"    // host, grant
+	doMode     = "mode"      // mode
+	doFull     = "full"      // approvals to allow with it
+	doKeep     = "keep-mode" // nothing
+	doKeepPlan = "keep-plan" // nothing
+	doProject  = "project"   // name
+	doRuntime  = "runtime"   // name
+	doRevoke   = "revoke"    // host, grant
 )
 
 // maxListed is how many approvals a confirmation of full-access lists.

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -32,6 +33,9 @@ func (b *Bot) Project(t *store.Txn, e bridge.Entry) error {
 	if err != nil {
 		b.cfg.Logger.Warn("entry of an unknown chat skipped", "chat", e.Chat, "seq", e.Seq)
 		return nil //nolint:nilerr // it would never be another
+	}
+	if e.Errand != nil {
+		return b.errandDone(t, chat, *e.Errand)
 	}
 	switch e.Event.Kind {
 	case runner.TurnStarted:
@@ -142,6 +146,9 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	if err != nil {
 		return err
 	}
+	if r.Plan != "" && strings.TrimSpace(s.answer) == "" {
+		return nil // the plan is the answer, and has a card of its own
+	}
 	return b.sayAnswer(t, chat, e.Turn, n.Prompt, s.answer, r.Outcome)
 }
 
@@ -240,7 +247,10 @@ func (b *Bot) approval(t *store.Txn, e bridge.Entry) (approvals.Record, *approva
 
 // Decided is approvals.Config.Decided of a gateway: the card says what was decided in the commit that decides it.
 func (b *Bot) Decided(t *store.Txn, r approvals.Record, d approvals.Decision) error {
-	return b.settleCard(t, r, &d)
+	if err := b.settleCard(t, r, &d); err != nil {
+		return err
+	}
+	return b.goOn(t, r, d)
 }
 
 func (b *Bot) policyChanged(t *store.Txn, chat ChatRef, e bridge.Entry) error {

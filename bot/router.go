@@ -21,6 +21,7 @@ type author struct {
 	message int       // to reply to; 0 if there is none
 	tapped  int       // whose button was tapped; 0 if none was
 	at      time.Time // on the clock of prompts
+	update  int64     // that brought it
 }
 
 // Lane sorts updates: what must get through while messages are being prepared takes the control lane. Commands that later
@@ -116,7 +117,7 @@ func authored(m *models.Message) bool {
 // authorOf returns who wrote m, and false if it is nobody to us. A stranger is answered in private, in one polite line, at
 // most once an hour; in groups there is silence.
 func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bool, error) {
-	s := author{chat: d.Chat, message: m.ID, at: moment(m)}
+	s := author{chat: d.Chat, message: m.ID, at: moment(m), update: d.Update().ID}
 	if m.From == nil || m.From.IsBot || m.SenderChat != nil {
 		return s, false, nil // anonymous administrators and channels are nobody
 	}

@@ -78,6 +78,11 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 	}
 	switch c.Do {
 	case doDecide:
+		if arg(1) == runner.ActionImplementMode && arg(2) != sure {
+			if asked, err := b.confirmPlan(t, s, arg(0)); err != nil || asked {
+				return notice{text: tapPlanConfirm}, err
+			}
+		}
 		return b.decideTap(t, s, approvals.Tap{ID: approvals.ID(arg(0)), Action: arg(1), Token: q.ID})
 	case doAnswer:
 		return b.answerTap(t, s, approvals.ID(arg(0)), arg(1), arg(2), q.ID)
@@ -96,6 +101,12 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 		return b.fullTap(t, s, c.Args, q.ID)
 	case doKeep:
 		return notice{text: textFullKept}, b.respond(t, s, formatting.Message{Text: textFullKept})
+	case doKeepPlan:
+		return notice{text: textPlanBackDone}, b.respond(t, s, formatting.Message{Text: textPlanBackDone})
+	case doSession:
+		return b.sessionTap(t, s.chat, arg(0), arg(1))
+	case doAdopt:
+		return b.adoptTap(t, s.chat, arg(0), arg(1))
 	case doProject:
 		return notice{text: tapDone}, b.chooseProject(t, s, arg(0))
 	case doRuntime:
@@ -332,6 +343,15 @@ func (b *Bot) replied(t *store.Txn, s author, r approvals.Record, m *models.Mess
 	case r.Question.Kind == runner.KindQuestion:
 		return b.answerReply(t, s, r, words, token)
 	}
+	if action, ok := replyAction(r); ok {
+		o, err := b.cfg.Approvals.DecideIn(t, approvals.Tap{
+			ID: r.ID, Chat: s.chat.Key(), Person: s.Person, Action: action, Reason: words, Token: token,
+		})
+		if err != nil || o.Won {
+			return err // the turn that follows speaks for itself
+		}
+		return b.say(t, s.chat, s.message, decided(o).text)
+	}
 	word, reason := words, ""
 	if i := strings.IndexFunc(words, unicode.IsSpace); i >= 0 {
 		word, reason = words[:i], strings.TrimSpace(words[i:])
@@ -354,7 +374,7 @@ func (b *Bot) replied(t *store.Txn, s author, r approvals.Record, m *models.Mess
 // denial is the action of a record that refuses.
 func denial(r approvals.Record) string {
 	for _, a := range r.Actions() {
-		if !a.Allows {
+		if !a.Allows && !a.Reply {
 			return a.ID
 		}
 	}
