@@ -171,6 +171,32 @@ func TestASupergroupKeepsTheModeOfItsGroup(t *testing.T) {
 	}
 }
 
+// TestAGroupThatMovesWhileATurnRuns can go on: the turn is stopped, its end is told in the supergroup, and nothing waits for it.
+func TestAGroupThatMovesWhileATurnRuns(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	k.enable(group)
+	k.reads(group, k.say(group, ada, "run touch ran"), "touch ran")
+	k.reads(group, k.say(group, ada, "say what waited"), "Queued")
+	var moved struct {
+		Chat int64 `json:"chat"`
+	}
+	k.idleTaps()
+	k.sim("POST", "migrations", object{"chat": group}, &moved)
+	end := k.reads(moved.Chat, 0, "Stopped after")
+	if !end.has(textContinue) {
+		t.Errorf("the stopped turn has the buttons %q", end.labels())
+	}
+	k.reads(moved.Chat, 0, "what waited")
+	card := k.reads(moved.Chat, k.say(moved.Chat, ada, "run touch here"), "touch here")
+	k.tap(moved.Chat, ada, card.ID, "Allow")
+	k.becomes(moved.Chat, card.ID, "Allowed by Ada")
+	k.idle()
+	if k.exists("ran") || !k.exists("here") {
+		t.Error("not what was decided was done")
+	}
+}
+
 func TestRepliesToOthersAreNotForTheBot(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})

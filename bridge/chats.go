@@ -313,17 +313,94 @@ func (s *Chats) All(ctx context.Context, limit int) ([]string, error) {
 }
 
 // Migrate moves a chat's record to another key, as it is: mode, interaction, session and queue stay (a group that became
-// a supergroup). Grants do not come along. It reports whether there was anything to move and the new key was free.
+// a supergroup). Grants do not come along. A turn that runs is stopped, since its host knows the chat by its old key; its
+// end is told under the new one. It reports whether there was anything to move and the new key was free; if it was not,
+// the mode there is not looser afterwards than the old one.
 func (s *Chats) Migrate(t *store.Txn, from, to string) (bool, error) {
 	c, ok, err := store.Get[Chat](t, chatKey(from))
 	if err != nil || !ok {
 		return false, err
 	}
-	if _, taken, err := store.Get[Chat](t, chatKey(to)); err != nil || taken {
+	if _, taken, err := store.Get[Chat](t, chatKey(to)); err != nil {
 		return false, err
+	} else if taken {
+		return false, s.lower(t, from, to)
 	}
 	t.Delete(chatKey(from))
 	t.Drop(chatsIndex, from)
+	if err := store.Put(t, movedKey(from), moved{V: Version, To: to}); err != nil {
+		return false, err
+	}
+	if err := s.leave(t, &c, from); err != nil {
+		return false, err
+	}
 	c.ID = to
+	if err := s.put(t, c); err != nil {
+		return false, err
+	}
+	if err := s.dispatch(t, &c); err != nil { // it may have waited for a workspace under its old name
+		return false, err
+	}
 	return true, s.put(t, c)
+}
+
+// moved says under which key a chat is kept that had another one, under movedKey.
+type moved struct {
+	V  int    `json:"v"`
+	To string `json:"to"`
+}
+
+// present is the key under which a chat is kept.
+func present(t *store.Txn, id string) (string, error) {
+	m, ok, err := store.Peek[moved](t, movedKey(id))
+	if err != nil || !ok {
+		return id, err
+	}
+	return m.To, nil
+}
+
+// leave ends what goes on under a chat's old key: its turn, and the agent's process, which the next turn resumes.
+func (s *Chats) leave(t *store.Txn, c *Chat, from string) error {
+	hosts := []string{c.Host}
+	if a := c.Active; a != nil {
+		a.Stopping = true
+		if a.Host != c.Host {
+			hosts = append(hosts, a.Host)
+		}
+		o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
+		if err != nil {
+			return err
+		}
+		if ok {
+			o.Stop = true
+			if err := store.Put(t, orderKey(a.Host, a.Turn), o); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range hosts {
+		if h == "" {
+			continue
+		}
+		m := Mirror{V: Version, Mode: policy.ApprovalRequired, Interaction: c.Interaction, Session: c.Session, CloseSeq: c.CloseSeq + 1}
+		if err := store.Put(t, mirrorKey(h, from), m); err != nil {
+			return err
+		}
+		t.Publish(wakeTopic(h), []byte(from))
+	}
+	return nil
+}
+
+// lower takes care that the mode of a chat is not looser than that of another one.
+func (s *Chats) lower(t *store.Txn, from, to string) error {
+	was, err := s.Get(t, from)
+	if err != nil {
+		return err
+	}
+	is, err := s.Get(t, to)
+	if err != nil || !is.Mode.Looser(was.Mode) {
+		return err
+	}
+	_, err = s.SetMode(t, to, was.Mode)
+	return err
 }

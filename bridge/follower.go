@@ -227,7 +227,7 @@ func (f *Follower) setAside(ctx context.Context, host string, seq int64) error {
 			e, ok, err := store.Peek[Entry](t, entryKey(host, seq))
 			e.Host = host
 			if err == nil && ok && applied {
-				if _, err := f.settle(t, host, e); err != nil {
+				if _, err := f.settle(t, host, &e); err != nil {
 					return err
 				}
 			}
@@ -264,7 +264,7 @@ var errPanicked = errors.New("bridge: showing an entry panicked")
 
 func (f *Follower) apply(t *store.Txn, host string, e Entry) error {
 	e.Host = host
-	mine, err := f.settle(t, host, e)
+	mine, err := f.settle(t, host, &e)
 	if err != nil || !mine {
 		return err // it was ended for this chat before, and shown then
 	}
@@ -272,7 +272,8 @@ func (f *Follower) apply(t *store.Txn, host string, e Entry) error {
 }
 
 // settle does what an entry means for its chat's queue. It reports false for the end of a turn that is not the chat's.
-func (f *Follower) settle(t *store.Txn, host string, e Entry) (mine bool, err error) {
+// A turn that a chat's migration stopped ends under the chat's present key.
+func (f *Follower) settle(t *store.Txn, host string, e *Entry) (mine bool, err error) {
 	if e.Errand != nil {
 		f.cfg.Chats.returned(t, host, *e.Errand)
 		return true, nil
@@ -284,6 +285,9 @@ func (f *Follower) settle(t *store.Txn, host string, e Entry) (mine bool, err er
 		var r runner.Result
 		if e.Event.Result != nil {
 			r = *e.Event.Result
+		}
+		if e.Chat, err = present(t, e.Chat); err != nil {
+			return false, err
 		}
 		return f.cfg.Chats.end(t, host, e.Chat, e.Turn, r)
 	}
@@ -316,6 +320,9 @@ func (f *Follower) mourn(ctx context.Context, host string) error {
 			}
 			now, err := t.Now()
 			if err != nil {
+				return err
+			}
+			if o.Chat, err = present(t, o.Chat); err != nil {
 				return err
 			}
 			mine, err := f.cfg.Chats.end(t, host, o.Chat, o.Turn, r)

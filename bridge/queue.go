@@ -254,7 +254,10 @@ func (s *Chats) passOn(t *store.Txn, key, turn string) error {
 	}
 	w.Turn, w.Chat = "", ""
 	for len(w.Waiting) > 0 && w.Turn == "" {
-		next := w.Waiting[0]
+		next, err := present(t, w.Waiting[0])
+		if err != nil {
+			return err
+		}
 		w.Waiting = w.Waiting[1:]
 		if err := store.Put(t, key, w); err != nil {
 			return err

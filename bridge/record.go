@@ -201,6 +201,7 @@ func newID(prefix string) string { return prefix + rand.Text() }
 const chatsIndex = "g:chats" // every chat, by when it was first seen
 
 func chatKey(id string) string                { return "g:chat:" + id }
+func movedKey(id string) string               { return "g:moved:" + id }
 func cursorKey(host string) string            { return "g:cursor:" + host }
 func workspaceKey(host, folder string) string { return "g:workspace:" + host + ":" + digest(folder) }
 func orderKey(host, turn string) string       { return "to:" + host + ":turn:" + turn }
