@@ -68,7 +68,14 @@ func (s *subject) Run(name string, f func(*subject)) bool {
 	for _, c := range slices.Backward(s.cleanups) {
 		protected(c)
 	}
-	return len(s.failures) == 0
+	return len(s.found()) == 0
+}
+
+// found are the failures so far.
+func (s *subject) found() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.failures)
 }
 
 // faulty is a scripted runtime of which something is broken.
@@ -387,7 +394,7 @@ func examined(t *testing.T, row string, patience time.Duration, harm func(*fault
 	if s.runs != 1 {
 		t.Fatalf("%q was tried %d times", row, s.runs)
 	}
-	return s.failures
+	return s.found()
 }
 
 // remembering asks once for each command.
