@@ -132,7 +132,7 @@ func row(b *strings.Builder, cells []string) {
 func (d document) write(b *strings.Builder) {
 	r := d.report
 	fmt.Fprintf(b, "\n### %s: what was seen\n\n", d.name)
-	if r.Version != "" {
+	if strings.Contains(r.Version, ".") { // the native runtime's is its model's name
 		fmt.Fprintf(b, "Version %s. ", r.Version)
 	}
 	b.WriteString("A cell in bold is not what the table says, which stands behind it.\n\n")
