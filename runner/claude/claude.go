@@ -54,9 +54,6 @@ type Config struct {
 	MCP map[string]json.RawMessage
 	// Tools says what tools do, see policy.ClassifyTool. Nil knows the program's own.
 	Tools map[string]policy.Category
-	// PublishIsOrdinary reports whether an owner moved publishing out of human-only for the project in a folder. Nil
-	// means that none was.
-	PublishIsOrdinary func(folder string) bool
 	// Trusts reports whether the owner trusts the project in a folder: programs that its git configuration names may run
 	// then. Nil trusts none. Its settings and MCP servers are not loaded in either case.
 	Trusts func(folder string) bool

@@ -70,7 +70,7 @@ func (c *conn) permission(ctx context.Context, p permissionCall) permissionAnswe
 	case p.Name == askTool:
 		return c.askPerson(ctx, p, k)
 	case p.Name == planTool:
-		return c.leavePlan(ctx, p, k)
+		return c.leavePlan(p, k)
 	}
 	q, expected := c.question(p.Name, p.Input)
 	a := c.ask(ctx, p.Tool, k, q)

@@ -144,7 +144,7 @@ type call struct {
 	passed   string // the input that was allowed; can_use_tool does not ask again for it
 	ended    bool
 	refusal  string // what the agent was told; not empty if it was refused
-	accepted bool   // a plan that was accepted, though the agent was told to wait
+	accepted bool   // a plan that was taken, though the agent was told to wait
 	expected *expectation
 	withdraw []func() // take back its open questions
 }

@@ -7,7 +7,11 @@ import (
 	"go.uber.org/goleak"
 
 	"drawbridge/internal/process"
+	"drawbridge/runner/runnertest"
 )
+
+// serveVariable makes the test binary the suite's MCP server.
+const serveVariable = "SERVE_TOOLS"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == process.SuperviseCommand {
@@ -15,6 +19,12 @@ func TestMain(m *testing.M) {
 	}
 	if transcript := os.Getenv(fakeVariable); transcript != "" {
 		os.Exit(play(transcript, os.Args[1:]))
+	}
+	if os.Getenv(serveVariable) != "" {
+		if err := runnertest.ServeTools(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
 	}
 	goleak.VerifyTestMain(m)
 }

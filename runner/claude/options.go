@@ -77,6 +77,8 @@ func (r *Runtime) environment(folder, temporary string) []string {
 		"DISABLE_AUTOUPDATER":                      "1",
 		"DISABLE_TELEMETRY":                        "1",
 		"DISABLE_ERROR_REPORTING":                  "1",
+		// The checklist, which a program without a terminal otherwise does without.
+		"CLAUDE_CODE_ENABLE_TODO_TOOLS": "1",
 		// What one chat's agent notes down must not reach another's.
 		"CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
 	}

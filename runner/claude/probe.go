@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -38,7 +39,20 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 		return c, nil
 	}
 	c.State, c.Plan, c.Questions, c.Steer = runner.Ready, true, true, true
-	c.Why = map[string]string{"rewind": "Taking back a part of the conversation is not supported for this runtime."}
+	c.Why = map[string]string{
+		"rewind":           "Taking back a part of the conversation is not supported for this runtime.",
+		runner.WhyParallel: "Claude Code carries out one action after another, and asks for one at a time; only its sub-agents ask beside it.",
+		runner.WhySandbox:  "Claude Code's commands run without a sandbox.",
+	}
+	c.Looser = looser()
+	if len(r.config.MCP) == 0 {
+		c.Why[runner.WhyMCP] = "No external MCP server is configured."
+		c.Why[string(policy.Payment)] = "Only tools of external MCP servers are known to pay, and none is configured."
+		c.Why[string(policy.Unknown)] = "Only tools of external MCP servers are unknown, and none is configured."
+	}
+	if runtime.GOOS != "linux" {
+		c.Why[runner.WhyDaemons] = "On this system, what a command detaches from its process group goes on by itself."
+	}
 	c.Modes = map[policy.Mode]policy.Mode{}
 	for _, m := range policy.Modes() {
 		c.Modes[m] = m
@@ -53,6 +67,14 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 		}
 	}
 	return c, nil
+}
+
+// looser are the cells in which the program does what the table would not let it.
+func looser() []runner.Difference {
+	return []runner.Difference{{
+		Category: policy.Protected, Plan: true,
+		What: "While it plans, Claude Code writes its plan to a file in its own folder unasked; nothing of the workspace changes by that.",
+	}}
 }
 
 // version is what the program says of itself.

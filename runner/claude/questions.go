@@ -67,41 +67,41 @@ func (c *conn) askPerson(ctx context.Context, p permissionCall, k *call) permiss
 	return permissionAnswer{Behavior: "allow", Input: b}
 }
 
-// planKept tells the agent that its plan was accepted while the chat still plans.
-const planKept = "The user accepted the plan, but the chat is still planning: nothing may be changed yet. End your turn and wait for the next message."
+// What the agent is told of its plan.
+const (
+	planShown = "The plan is shown to the user, who decides about it in their own time. Nothing may be changed before that: end your turn now."
+	planEmpty = "There is no plan to show. Write it in your answer, and end your turn."
+)
 
-// leavePlan shows the plan. Where it is accepted, the program leaves its plan mode for its default mode, and for no
-// other, once the chat does not plan any more.
-func (c *conn) leavePlan(ctx context.Context, p permissionCall, k *call) permissionAnswer {
+// leavePlan takes the plan. While the chat plans, a turn ends with it, and nobody waits for the decision; the program
+// stays in its plan mode. Where the chat does not plan any more, the program leaves it for its default mode, and for no
+// other.
+func (c *conn) leavePlan(p permissionCall, k *call) permissionAnswer {
 	s := c.session
 	var in struct {
 		Plan string `json:"plan"`
 	}
 	_ = json.Unmarshal(p.Input, &in) // without a plan, what was said is all there is
+	policyNow := s.allowed()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if in.Plan == "" {
 		_ = json.Unmarshal(k.input, &in) // the model gave it itself, and the program left it out
 	}
 	k.item.Text = in.Plan
-	s.mu.Unlock()
-	q := runner.Question{
-		Kind: runner.KindPlan, Title: "A plan", Plan: in.Plan, Folder: s.options.Folder, Categories: []policy.Category{policy.Question},
-	}
-	a := c.ask(ctx, p.Tool, k, q)
 	switch {
-	case !a.Allows():
-		return permissionAnswer{Behavior: "deny", Message: a.Describe()}
-	case s.allowed().Interaction != policy.Default:
-		s.mu.Lock()
-		k.accepted = true
-		s.mu.Unlock()
-		return permissionAnswer{Behavior: "deny", Message: planKept}
+	case policyNow.Interaction == policy.Default:
+		c.aligning = modeDefault
+		return permissionAnswer{
+			Behavior: "allow", Input: p.Input,
+			Updates: []permissionEntry{{Type: "setMode", Mode: modeDefault, Destination: "session"}},
+		}
+	case in.Plan == "":
+		return permissionAnswer{Behavior: "deny", Message: planEmpty}
 	}
-	s.mu.Lock()
-	c.aligning = modeDefault
-	s.mu.Unlock()
-	return permissionAnswer{
-		Behavior: "allow", Input: p.Input,
-		Updates: []permissionEntry{{Type: "setMode", Mode: modeDefault, Destination: "session"}},
+	k.accepted = true
+	if c.active != nil {
+		c.active.plan = in.Plan
 	}
+	return permissionAnswer{Behavior: "deny", Message: planShown}
 }

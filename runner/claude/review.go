@@ -34,11 +34,13 @@ const (
 // state is how a review event calls it.
 func (v verdict) state() string {
 	switch v {
-	case verdictApproved, verdictDenied:
-		return string(v)
+	case verdictApproved:
+		return runner.ReviewApproved
+	case verdictDenied:
+		return runner.ReviewDenied
 	case verdictSkipped, verdictFailed, verdictMissing:
 	}
-	return "unavailable"
+	return runner.ReviewUnavailable
 }
 
 // verdictWait is how long a call waits for its verdict: until the answer with it is whole, which may have other calls.
@@ -142,7 +144,7 @@ func (c *conn) review(ctx context.Context, id string, k *call, q runner.Question
 		}
 		c.verdicts.waiting[id] = wait
 	}
-	c.tellReview(k, "requested")
+	c.tellReview(k, runner.ReviewRequested)
 	s.mu.Unlock()
 	if !said {
 		timer := time.NewTimer(verdictWait)

@@ -42,11 +42,7 @@ func parseInput(raw json.RawMessage) input {
 // workspace is what the classification needs to know. Nothing here runs in a sandbox.
 func (c *conn) workspace() policy.Workspace {
 	s := c.session
-	w := policy.Workspace{Root: s.options.Folder, Home: s.runtime.home()}
-	if f := s.runtime.config.PublishIsOrdinary; f != nil {
-		w.PublishIsOrdinary = f(w.Root)
-	}
-	return w
+	return policy.Workspace{Root: s.options.Folder, Home: s.runtime.home(), PublishIsOrdinary: s.options.PublishIsOrdinary}
 }
 
 // classify says what a call does.

@@ -21,6 +21,7 @@ type turn struct {
 	stopping    chan struct{}   // closed once the program has taken the interrupt, or could not
 	last        *result
 	usage       runner.Usage
+	plan        string // that it ends with
 }
 
 const (
@@ -170,7 +171,7 @@ func (c *conn) resulted(f frame) {
 
 // result is how the turn ended. mu is held.
 func (t *turn) result() runner.Result {
-	res := runner.Result{Outcome: runner.Completed, Usage: t.usage}
+	res := runner.Result{Outcome: runner.Completed, Usage: t.usage, Plan: t.plan}
 	switch r := t.last; {
 	case r == nil:
 		res.Outcome, res.Reason = runner.Broken, "The program took the prompt and did nothing about it."
