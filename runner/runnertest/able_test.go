@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -208,5 +209,31 @@ func TestRuntimesThatCanDoMoreAreTried(t *testing.T) {
 				t.Errorf("%q was tried %d times and complains of %q", c.row, s.runs, found)
 			}
 		})
+	}
+}
+
+func TestADifferenceIsNamedOrComplainedOf(t *testing.T) {
+	t.Parallel()
+	const row = "each mode and interaction is kept"
+	// In one cell, files are written without a question.
+	unasked := func(r *faulty) {
+		r.gate = func(o runner.Options, g runner.Gate) runner.Gate {
+			return runner.GateFunc(func(ctx context.Context, q runner.Question) (runner.Answer, error) {
+				p := o.Policy()
+				if p.Mode == policy.ApprovalRequired && p.Interaction == policy.Default && q.Kind == runner.KindFileChange && !q.Has(policy.Protected) {
+					return yes, nil
+				}
+				return g.Ask(ctx, q)
+			})
+		}
+	}
+	if found := examined(t, row, time.Minute, unasked); len(found) != 1 || !strings.Contains(found[0], "no difference is named") {
+		t.Errorf("unnamed, it complains of %q", found)
+	}
+	if found := examined(t, row, time.Minute, func(r *faulty) {
+		unasked(r)
+		r.Capability.Looser = []runner.Difference{{Category: policy.Write, Modes: []policy.Mode{policy.ApprovalRequired}, What: "It writes."}}
+	}); len(found) != 0 {
+		t.Errorf("named, it complains of %q", found)
 	}
 }
