@@ -14,6 +14,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	// What the program is made of is a part of these tests, so that a result is not taken from the cache when it changed.
+	_ "drawbridge/internal/app"
+
 	"go.uber.org/goleak"
 )
 

@@ -262,11 +262,6 @@ func (s seat) bots(after int64) []message {
 func (s seat) expect(after int64, what string, fits func(message) bool) message {
 	s.t.Helper()
 	var found message
-	defer func() {
-		if found.ID == 0 {
-			s.t.Logf("the chat %d:\n%s", s.chat, s.transcript())
-		}
-	}()
 	s.eventually(what, func() bool {
 		for _, m := range s.bots(after) {
 			if fits(m) {
@@ -320,8 +315,12 @@ func (s seat) ends(prompt int64, text string) message {
 
 func (s seat) transcript() string {
 	s.t.Helper()
+	return transcript(s.messages())
+}
+
+func transcript(messages []message) string {
 	var b strings.Builder
-	for _, m := range s.messages() {
+	for _, m := range messages {
 		fmt.Fprintf(&b, "%d from %d (reply to %d, %d edits): %q %q\n", m.ID, m.From, m.ReplyTo, m.Edits, m.Text, m.labels())
 	}
 	return b.String()

@@ -74,6 +74,7 @@ func newWorld(t *testing.T, o on) *world {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(w.chats)
 	t.Cleanup(w.telegramIsContent)
 	script := o.model
 	if script == nil {
@@ -108,6 +109,32 @@ func newWorld(t *testing.T, o on) *world {
 	return w
 }
 
+// chats prints what was said, if the test failed.
+func (w *world) chats() {
+	if !w.t.Failed() {
+		return
+	}
+	for _, chat := range []int64{ada, grace, linus, mallory, group, forum} {
+		var all []message
+		w.late(fmt.Sprintf("/sim/chats/%d/messages", chat), &all)
+		if len(all) > 0 {
+			w.t.Logf("chat %d:\n%s", chat, transcript(all))
+		}
+	}
+}
+
+// late reads from /sim when the test is over and its requests are cancelled.
+func (w *world) late(path string, v any) {
+	w.t.Helper()
+	req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+path, nil)
+	req.RemoteAddr = "127.0.0.1:1"
+	rec := httptest.NewRecorder()
+	w.telegram.ServeHTTP(rec, req)
+	if err := json.Unmarshal(rec.Body.Bytes(), v); err != nil {
+		w.t.Errorf("%s: %v", path, err)
+	}
+}
+
 // folder is a folder for one test. It is gone with it, and no process may be left in it. Its path is short: the control
 // socket is in there, and kernels allow about a hundred bytes, of which the test's name would take many.
 func folder(t *testing.T) string {
@@ -131,14 +158,8 @@ func folder(t *testing.T) string {
 // that no message of it opens a link by itself.
 func (w *world) telegramIsContent() {
 	w.t.Helper()
-	req := httptest.NewRequest(http.MethodGet, "http://127.0.0.1/sim/calls", nil)
-	req.RemoteAddr = "127.0.0.1:1"
-	rec := httptest.NewRecorder()
-	w.telegram.ServeHTTP(rec, req)
 	var calls []call
-	if err := json.Unmarshal(rec.Body.Bytes(), &calls); err != nil {
-		w.t.Errorf("calls of the bot: %v", err)
-	}
+	w.late("/sim/calls", &calls)
 	for _, c := range calls {
 		if c.ErrorCode == http.StatusBadRequest && !strings.Contains(c.Description, "not modified") && !strings.Contains(c.Description, "query is too old") {
 			w.t.Errorf("Telegram refused %s %v: %s", c.Method, c.Parameters, c.Description)
