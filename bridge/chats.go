@@ -97,20 +97,23 @@ func (s *Chats) put(t *store.Txn, c Chat) error {
 	if err != nil {
 		return err
 	}
-	if _, known, err := store.Get[Chat](t, chatKey(c.ID)); err != nil {
+	was, known, err := store.Get[Chat](t, chatKey(c.ID))
+	if err != nil {
 		return err
-	} else if !known {
+	}
+	if !known {
 		t.Add(chatsIndex, c.ID, store.Micros(now))
 	}
 	c.V = Version
 	if err := store.Put(t, chatKey(c.ID), c); err != nil {
 		return err
 	}
-	hosts := []string{c.Host}
-	if c.Active != nil && c.Active.Host != c.Host {
+	hosts := []string{c.Host, was.Host} // the host that it leaves closes the session
+	if c.Active != nil {
 		hosts = append(hosts, c.Active.Host) // its running turn still asks there
 	}
-	for _, h := range hosts {
+	slices.Sort(hosts)
+	for _, h := range slices.Compact(hosts) {
 		if h == "" {
 			continue
 		}
@@ -363,19 +366,11 @@ func present(t *store.Txn, id string) (string, error) {
 func (s *Chats) leave(t *store.Txn, c *Chat, from string) error {
 	hosts := []string{c.Host}
 	if a := c.Active; a != nil {
-		a.Stopping = true
 		if a.Host != c.Host {
 			hosts = append(hosts, a.Host)
 		}
-		o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
-		if err != nil {
+		if err := s.interrupt(t, a); err != nil {
 			return err
-		}
-		if ok {
-			o.Stop = true
-			if err := store.Put(t, orderKey(a.Host, a.Turn), o); err != nil {
-				return err
-			}
 		}
 	}
 	for _, h := range hosts {

@@ -364,7 +364,8 @@ func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
 	if o.Prompt.Limit != "" {
 		p.Mode = p.Mode.AtMost(o.Prompt.Limit)
 	}
-	if p.Interaction != policy.Default || o.Prompt.Plan {
+	// A turn that began in plan does not have the workspace, which another one may be writing in: it stays in plan.
+	if p.Interaction != policy.Default || o.Prompt.Plan || !o.Writer {
 		p.Interaction = policy.Plan
 	}
 	return p, nil
@@ -382,22 +383,4 @@ func (h *Host) runtime(name string) runner.Runtime {
 		}
 	}
 	return nil
-}
-
-// prune forgets what is older than Keep: entries of the log and turns that ended.
-func (h *Host) prune(ctx context.Context) error {
-	now, _, err := h.cfg.DB.Read(ctx)
-	if err != nil {
-		return err
-	}
-	old, err := h.cfg.DB.Range(ctx, forgetIndex(h.cfg.Name), 0, store.Micros(now.Add(-h.cfg.Keep)), 500)
-	if err != nil || len(old) == 0 {
-		return err
-	}
-	b := store.Batch{Rev: store.NewRev()}
-	for _, it := range old {
-		b.Del = append(b.Del, it.Member)
-		b.Drop = append(b.Drop, store.Item{Index: forgetIndex(h.cfg.Name), Member: it.Member})
-	}
-	return h.cfg.DB.Commit(ctx, b)
 }

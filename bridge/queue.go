@@ -151,22 +151,25 @@ func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopp
 	if session {
 		c.CloseSeq++
 	}
-	if a := c.Active; a != nil {
+	if c.Active != nil {
 		done.Turn = true
-		a.Stopping = true
-		o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
-		if err != nil {
+		if err := s.interrupt(t, c.Active); err != nil {
 			return Stopped{}, err
 		}
-		if ok {
-			o.Stop = true
-			if err := store.Put(t, orderKey(a.Host, a.Turn), o); err != nil {
-				return Stopped{}, err
-			}
-		}
-		t.Publish(wakeTopic(a.Host), nil)
 	}
 	return done, s.put(t, c)
+}
+
+// interrupt tells the host to end a turn. It changes a, which the caller stores with its chat.
+func (s *Chats) interrupt(t *store.Txn, a *Active) error {
+	a.Stopping = true
+	t.Publish(wakeTopic(a.Host), nil)
+	o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
+	if err != nil || !ok {
+		return err
+	}
+	o.Stop = true
+	return store.Put(t, orderKey(a.Host, a.Turn), o)
 }
 
 // Unqueue takes a waiting prompt back and reports whether it was still waiting.
@@ -225,8 +228,11 @@ func (s *Chats) end(t *store.Txn, host, id, turn string, r runner.Result) (bool,
 	if c.Ended, err = t.Now(); err != nil {
 		return false, err
 	}
-	if r.Next != nil && r.Outcome == runner.Completed {
-		next := Prompt{ID: a.Prompt.ID + "+", Text: r.Next.Text, By: a.Prompt.By, Name: a.Prompt.Name, At: a.Prompt.At}
+	if r.Next != nil && r.Outcome == runner.Completed && !a.Stopping {
+		next := Prompt{
+			ID: a.Prompt.ID + "+", Text: r.Next.Text, By: a.Prompt.By, Name: a.Prompt.Name, At: a.Prompt.At,
+			Limit: a.Prompt.Limit, Plan: a.Prompt.Plan, // what bound the turn binds what follows from it
+		}
 		c.Queue = append([]Prompt{next}, c.Queue...)
 	}
 	if err := s.put(t, c); err != nil {

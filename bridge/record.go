@@ -211,15 +211,14 @@ func wakeTopic(host string) string            { return "to:" + host + ":wake" }
 func turnKey(host, turn string) string        { return "from:" + host + ":turn:" + turn }
 func sessionKey(host, session string) string  { return "from:" + host + ":session:" + session }
 func headKey(host string) string              { return "from:" + host + ":head" }
-func entryKey(host string, seq int64) string {
-	return "from:" + host + ":log:" + strconv.FormatInt(seq, 10)
-}
-func timelineIndex(host, chat string) string { return "from:" + host + ":timeline:" + chat }
-func forgetIndex(host string) string         { return "from:" + host + ":old" }
-func helloKey(host string) string            { return "from:" + host + ":hello" }
-func logTopic(host string) string            { return "from:" + host + ":log" }
-func liveTopic(host string) string           { return "from:" + host + ":live" }
-func blobKey(host, id string, n int) string  { return fmt.Sprintf("to:%s:blob:%s:%d", host, id, n) }
+func entryPrefix(host string) string          { return "from:" + host + ":log:" }
+func entryKey(host string, seq int64) string  { return entryPrefix(host) + strconv.FormatInt(seq, 10) }
+func timelineIndex(host, chat string) string  { return "from:" + host + ":timeline:" + chat }
+func forgetIndex(host string) string          { return "from:" + host + ":old" }
+func helloKey(host string) string             { return "from:" + host + ":hello" }
+func logTopic(host string) string             { return "from:" + host + ":log" }
+func liveTopic(host string) string            { return "from:" + host + ":live" }
+func blobKey(host, id string, n int) string   { return fmt.Sprintf("to:%s:blob:%s:%d", host, id, n) }
 
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))

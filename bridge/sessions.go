@@ -149,6 +149,7 @@ func (h *Host) remember(ctx context.Context, s *hostSession) error {
 		if err != nil {
 			return err
 		}
+		t.Add(forgetIndex(h.cfg.Name), sessionKey(h.cfg.Name, s.id), store.Micros(now))
 		return store.Put(t, sessionKey(h.cfg.Name, s.id), SessionRecord{
 			V: Version, ID: s.id, Chat: s.chat, Runtime: s.runtime, Folder: s.folder, Token: token, Used: now,
 		})
