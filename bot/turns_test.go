@@ -13,6 +13,8 @@ import (
 	"drawbridge/internal/store"
 	"drawbridge/runner"
 	"drawbridge/runner/runnertest"
+
+	"github.com/go-telegram/bot/models"
 )
 
 func TestQueueTakeBackAndStop(t *testing.T) {
@@ -213,7 +215,7 @@ func TestTheLiveTurn(t *testing.T) {
 		t.Errorf("the live turn is %+v", live)
 	}
 	k.tap(ada, ada, card.ID, "Allow")
-	answer := k.reads(ada, p, "It is done, really.")
+	answer := k.reads(ada, card.ID, "It is done, really.")
 	end := k.becomes(ada, live.ID, "Done in", "1 step", "• I look at it.", "• touch ran", "• the model was busy")
 	if answer.ID < card.ID || answer.ReplyTo != p || answer.Silent {
 		t.Errorf("the answer is %+v", answer)
@@ -356,4 +358,17 @@ func TestAPromptWithoutAProject(t *testing.T) {
 	k.reads(ada, k.say(ada, ada, "/project"), textProjectNoneAt)
 	k.reads(ada, k.say(ada, ada, "/runtime"), textRuntimeNone)
 	k.idle()
+}
+
+// TestAnEditOfOnePieceDoesNotReplaceAll of a prompt that came in several, which still answers its first one.
+func TestAnEditOfOnePieceDoesNotReplaceAll(t *testing.T) {
+	t.Parallel()
+	one, two := &models.Message{ID: 5}, &models.Message{ID: 6}
+	if got := refs([]*models.Message{one}); got != ref(one) {
+		t.Errorf("a prompt of one message is found as %q, an edit looks for %q", got, ref(one))
+	}
+	several := refs([]*models.Message{one, two})
+	if several == ref(one) || several == ref(two) || replyTo(bridge.Prompt{Ref: several}) != 5 {
+		t.Errorf("a prompt of two messages is found as %q and answers %d", several, replyTo(bridge.Prompt{Ref: several}))
+	}
 }
