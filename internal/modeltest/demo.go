@@ -193,7 +193,7 @@ func (t *talk) mend(file, line string) {
 	change := "\n\nThis is what I would change in `" + file + "`:\n\n```diff\n- " + line + "\n+ " + better + "\n```"
 	if t.plan {
 		t.submit("# Fix the failing test\n\n`" + file + "` divides before it multiplies, so the integers lose what is below a full hundred.\n\n" +
-			"1. In `" + file + "`, multiply before dividing.\n2. Run `go test ./...`." + change)
+			"1. In `" + file + "`, multiply before dividing\n2. Run `go test ./...`" + change)
 		return
 	}
 	done, ok := t.use("`"+file+"` divides before it multiplies, so the integers lose what is below a full hundred. I'll turn that around.",
@@ -244,7 +244,7 @@ func (t *talk) add() {
 		return
 	case t.plan:
 		t.submit("# Add a function\n\nThe package `price` can add up amounts, but has no average.\n\n" +
-			"1. Write `" + averageFile + "`.\n2. Run `go vet ./...`." + code)
+			"1. Write `" + averageFile + "`\n2. Run `go vet ./...`" + code)
 		return
 	}
 	done, ok := t.use("The package can add up amounts. I'll add their average.",

@@ -223,7 +223,8 @@ func TestTheChecklistIsShown(t *testing.T) {
 	}{
 		"all states": {
 			[]args{{"text": "Read\n it", "state": "done"}, {"text": "b", "state": "completed"}, {"text": "Write it", "state": "in_progress"}, {"text": "d", "state": "pending"}, {"text": "e"}},
-			[]runner.Step{{Text: "Read it", Done: true}, {Text: "b", Done: true}, {Text: "Write it", Now: true}, {Text: "d"}, {Text: "e"}}, "The checklist is shown.",
+			[]runner.Step{{Text: "Read it", Done: true}, {Text: "b", Done: true}, {Text: "Write it", Now: true}, {Text: "d"}, {Text: "e"}},
+			"The checklist is shown.",
 		},
 		"cleared":       {[]args{}, nil, "The checklist is shown."},
 		"missing":       {nil, nil, `Error: the argument "steps" is missing`},

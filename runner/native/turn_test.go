@@ -263,9 +263,11 @@ func TestProbe(t *testing.T) {
 }
 
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{`{"path":"a","offset":"3"}`, `{"path":1}`, `null`, `[]`, `{"command":"true","timeout":1e99}`, `{"path":"../\u0000"}`, `{"pattern":"[","glob":"{"}`, "\xff",
+	for _, s := range []string{
+		`{"path":"a","offset":"3"}`, `{"path":1}`, `null`, `[]`, `{"command":"true","timeout":1e99}`, `{"path":"../\u0000"}`, `{"pattern":"[","glob":"{"}`, "\xff",
 		`{"questions":[{"question":"a","options":["b",{"label":"c"}],"id":"q1"},{"question":"a"}]}`, `{"questions":[{"question":"","options":[1]}]}`,
-		`{"steps":[{"text":"a","state":"done"}]}`, `{"steps":[]}`, `{"plan":"# A"}`} {
+		`{"steps":[{"text":"a","state":"done"}]}`, `{"steps":[]}`, `{"plan":"# A"}`,
+	} {
 		for _, tool := range []string{"read_file", "list_dir", "glob", "grep", "edit", "write_file", "shell", "ask_user", "update_plan", "submit_plan", "x"} {
 			f.Add(tool, s)
 		}
@@ -275,6 +277,16 @@ func FuzzArguments(f *testing.F) {
 		reached := map[string]bool{}
 		refuse := runner.GateFunc(func(_ context.Context, q runner.Question) (runner.Answer, error) {
 			reached[q.Tool] = true
+			ids := map[string]bool{}
+			for _, query := range q.Queries {
+				if query.ID == "" || ids[query.ID] || query.Text == "" || len(query.Options) > 50 || len(query.Options) == 0 && !query.Free {
+					t.Errorf("%q was asked as %+v", arguments, q.Queries)
+				}
+				ids[query.ID] = true
+			}
+			if (q.Kind == runner.KindQuestion) != (len(q.Queries) > 0) {
+				t.Errorf("%q was asked as %+v", arguments, q)
+			}
 			return runner.Answer{}, nil
 		})
 		result := native.TryCall(t.TempDir(), dir, refuse, chatapi.ToolCall{ID: "a", Name: tool, Arguments: arguments})
