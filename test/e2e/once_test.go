@@ -15,7 +15,7 @@ import (
 func TestTwoPeopleTwoGatewaysOneDecision(t *testing.T) {
 	t.Parallel()
 	const rounds = 20
-	w := newWorld(t, on{redis: true, env: map[string]string{"DRAWBRIDGE_PACE": "7"}})
+	w := newWorld(t, on{redis: true, env: map[string]string{"DRAWBRIDGE_PACE": "4"}})
 	door := newDoor(t, w, 2)
 	w.start("host")
 	for i := range 2 {
