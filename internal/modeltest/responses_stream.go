@@ -3,8 +3,10 @@ package modeltest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // responsesStream sends a reply as the events of the Responses API.
@@ -111,12 +113,15 @@ func message(id, text string) map[string]any {
 	}
 }
 
+// call is a tool call. A name with a slash is that of a tool in a namespace, listed or not: "mcp__server/tool".
 func (s *responsesStream) call(c Call) map[string]any {
 	if s.tools.custom[c.Name] {
 		return map[string]any{"type": "custom_tool_call", "id": s.item("ctc"), "call_id": c.ID, "name": c.Name, "input": c.Arguments}
 	}
 	item := map[string]any{"type": "function_call", "id": s.item("fc"), "call_id": c.ID, "name": c.Name, "arguments": c.Arguments}
-	if n := s.tools.namespaces[c.Name]; n != "" {
+	if namespace, name, ok := strings.Cut(c.Name, "/"); ok {
+		item["namespace"], item["name"] = namespace, name
+	} else if n := s.tools.namespaces[c.Name]; n != "" {
 		item["namespace"] = n
 	}
 	return item
@@ -140,9 +145,7 @@ func (s *responsesStream) texts(event, text string, with map[string]any) error {
 			return err
 		}
 		e := map[string]any{"delta": string(rest[:k])}
-		for key, v := range with {
-			e[key] = v
-		}
+		maps.Copy(e, with)
 		if err := s.event(event, e); err != nil {
 			return err
 		}

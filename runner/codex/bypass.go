@@ -27,21 +27,29 @@ func neverSent() []string {
 
 // looserCells names the cells of the mode's table in which codex is looser than the table says. There is no other.
 func looserCells() []runner.Difference {
-	all := []policy.Mode{policy.ApprovalRequired, policy.AutoAcceptEdits, policy.Auto}
-	editing := all[1:]
+	editing := []policy.Mode{policy.AutoAcceptEdits, policy.Auto}
+	confined := append([]policy.Mode{policy.ApprovalRequired}, editing...)
 	return []runner.Difference{
-		{Category: policy.Secret, Modes: all, What: "A command in Codex's sandbox reads any file of the workspace unasked, .env files and keys too."},
+		{Category: policy.Secret, Modes: confined, What: "A command in Codex's sandbox reads any file of the workspace unasked, .env files and keys too."},
 		{Category: policy.Delete, Modes: editing, What: "A command in Codex's sandbox deletes files of the workspace unasked; rm -f is asked."},
 		{Category: policy.Protected, Modes: editing, What: "A protected file (CI definitions, instructions for agents, .env) is written unasked " +
 			"where it was not there when the turn began, or lies more than three folders deep."},
-		{Category: policy.Publish, Modes: all, Plan: true, What: "A command in Codex's sandbox that looks like publishing is run unasked; it has no network there."},
+		{Category: policy.Publish, Modes: editing, What: "A command in Codex's sandbox that looks like publishing is run unasked; it has no network there."},
 	}
 }
 
 // stricterCells names the cells in which codex asks or refuses more than the table.
 func stricterCells() []runner.Difference {
+	reading := []policy.Mode{policy.ApprovalRequired}
+	editing := []policy.Mode{policy.AutoAcceptEdits, policy.Auto}
+	confined := append([]policy.Mode{policy.ApprovalRequired}, editing...)
+	const asks = " fails in Codex's sandbox, and is asked when the agent asks for it to leave the sandbox."
 	return []runner.Difference{
-		{Category: policy.ReadOutside, Modes: policy.Modes()[:3], Plan: true, What: "Files outside of the workspace are not there for commands in the sandbox; reading them needs a command that leaves it."},
-		{Category: policy.Fetch, Modes: policy.Modes(), Plan: true, What: "Codex has no tool that only fetches; its hosted search is switched off."},
+		{Category: policy.ReadOutside, Modes: confined, Plan: true, What: "A command that reads files outside of the workspace" + asks},
+		{Category: policy.Network, Modes: confined, What: "A command that needs the network" + asks},
+		{Category: policy.Write, Modes: reading, What: "A command that writes" + asks},
+		{Category: policy.Delete, Modes: reading, What: "A command that deletes" + asks},
+		{Category: policy.Protected, Modes: confined, What: "A command that writes protected files that are there" + asks},
+		{Category: policy.Publish, Modes: reading, What: "A command that publishes" + asks},
 	}
 }

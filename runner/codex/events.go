@@ -78,11 +78,11 @@ func (s *session) turnStarted(f turnFrame) {
 		s.turns[f.Turn.ID] = a.owner
 		return
 	}
-	if s.owner(f.Turn.ID) != "" {
-		return
-	}
 	if s.turn != nil && s.turn.id == "" {
 		s.started(s.turn, f.Turn.ID)
+		return
+	}
+	if s.owner(f.Turn.ID) != "" {
 		return
 	}
 	// A turn that nobody asked for would run under the policy of the last one.

@@ -56,7 +56,7 @@ func imitate(t *testing.T, m imitation, change ...func(*codex.Config)) *codex.Ru
 	}
 	c := codex.Config{
 		Program: self, Data: data(t), Logger: logger(t), Environment: map[string]string{replayVariable: string(b), "GORACE": "atexit_sleep_ms=0"},
-		Pace: codex.Pace{Echo: 300 * time.Millisecond, Stop: 5 * time.Second, Settle: 200 * time.Millisecond},
+		Pace: codex.Pace{Start: time.Minute, Call: time.Minute, Echo: 30 * time.Second, Stop: 30 * time.Second, Settle: 200 * time.Millisecond},
 	}
 	for _, f := range change {
 		f(&c)

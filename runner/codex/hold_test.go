@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/policy"
 	"drawbridge/runner"
+	"drawbridge/runner/codex"
 )
 
 // TestOptionsOnTheWire holds what codex is told in each mode and interaction to golden files: when a session begins, when
@@ -129,7 +131,11 @@ func TestEcho(t *testing.T) {
 		t.Run(c.echo+" for "+string(c.policy.Mode)+" "+string(c.policy.Interaction), func(t *testing.T) {
 			t.Parallel()
 			record := filepath.Join(t.TempDir(), "record")
-			s := open(t, imitate(t, imitation{Echo: c.echo, Record: record}), opening{policy: c.policy})
+			s := open(t, imitate(t, imitation{Echo: c.echo, Record: record}, func(r *codex.Config) {
+				if c.echo == "none" {
+					r.Pace.Echo = 100 * time.Millisecond
+				}
+			}), opening{policy: c.policy})
 			_, err := s.Turn(t.Context(), runner.Input{Turn: "turn", Text: "say it"})
 			told := s.kinds(runner.PolicyChanged)
 			started := false

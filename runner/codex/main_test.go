@@ -10,11 +10,21 @@ import (
 	"go.uber.org/goleak"
 
 	"drawbridge/internal/process"
+	"drawbridge/runner/runnertest"
 )
+
+// toolsVariable makes the test binary the suite's MCP server.
+const toolsVariable = "DRAWBRIDGE_TEST_TOOLS"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == process.SuperviseCommand {
 		syscall.Exit(process.Supervise(os.Args[2:])) // os.Exit waits for a second under the race detector
+	}
+	if os.Getenv(toolsVariable) != "" {
+		if err := runnertest.ServeTools(os.Stdin, os.Stdout); err != nil {
+			syscall.Exit(1)
+		}
+		syscall.Exit(0)
 	}
 	if replay := os.Getenv(replayVariable); replay != "" {
 		os.Exit(runReplay(replay))

@@ -92,9 +92,14 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 	for _, m := range policy.Modes() {
 		c.Modes[m] = m
 	}
-	c.Why = map[string]string{"rewind": "Codex takes back the conversation only, not the files."}
+	c.Why = map[string]string{
+		"rewind":             "Codex takes back the conversation only, not the files.",
+		runner.WhyParallel:   "Codex runs one command after the other, unless its model writes programs that call several.",
+		runner.WhyReview:     "Codex's own reviewer is not used: it would decide what only a person may.",
+		string(policy.Fetch): "Codex has no tool that only fetches; its hosted search is switched off, because it never asks.",
+	}
 	if err := r.trySandbox(ctx, p); err != nil {
-		c.Why["sandbox"] = "Codex's sandbox does not work here, so every command has to be allowed to run without it: " + err.Error()
+		c.Why[runner.WhySandbox] = "Codex's sandbox does not work here, so every command has to be allowed to run without it: " + err.Error()
 	}
 	if _, err := r.outer(ctx); err != nil {
 		c.Why["outer_sandbox"] = "Keys and other secrets are not hidden from what is allowed to leave Codex's sandbox: " + err.Error()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"drawbridge/internal/modeltest"
+	"drawbridge/policy"
 	"drawbridge/runner"
 	"drawbridge/runner/codex"
 	"drawbridge/runner/runnertest"
@@ -102,15 +103,52 @@ func hands() modeltest.Hands {
 				"id": "q", "header": "Question", "question": question, "options": list,
 			}}})
 		},
+		Sandboxed: confined,
+		Background: func(command string) modeltest.Call {
+			return modeltest.CallOf("exec_command", map[string]any{
+				"cmd": command, "sandbox_permissions": "require_escalated", "justification": "May I run this?", "yield_time_ms": 250,
+			})
+		},
+		Tool: func(name, path string) modeltest.Call {
+			return modeltest.CallOf("mcp__"+runnertest.ToolServer+"/"+name, map[string]any{"path": path})
+		},
 		Refused: modeltest.RefusedResult,
 	}
 }
 
 func TestRealCodexConforms(t *testing.T) {
+	conforming := func(t *testing.T, folder string) codex.Config {
+		t.Helper()
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := realConfig(t, folder, model(t, modeltest.Config{Script: modeltest.Follow(hands()), Piece: 500}))
+		c.Servers = map[string]codex.Server{runnertest.ToolServer: {Command: self, Environment: map[string]string{toolsVariable: "1"}}}
+		c.Tools = runnertest.ToolCategories()
+		return c
+	}
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
-		New: func(t *testing.T, folder string) runner.Runtime {
-			srv := model(t, modeltest.Config{Script: modeltest.Follow(hands()), Piece: 500})
-			return real(t, realConfig(t, folder, srv))
+		MCP: true, Background: true, Daemons: true, Sandboxed: true, Table: "testdata/table.json", Record: *update,
+		New: func(t *testing.T, folder string) runner.Runtime { return real(t, conforming(t, folder)) },
+		Crash: func(t *testing.T, folder string) {
+			if runnertest.KillPrograms("codex", folder) == 0 {
+				t.Error("no codex was killed")
+			}
 		},
+		Noisy: func(t *testing.T, folder string, wrap func(program, argument string) string) runner.Runtime {
+			c := conforming(t, folder)
+			native, err := filepath.EvalSymlinks(c.Program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Program, c.Readable = wrap(native, "app-server"), []string{filepath.Dir(native)}
+			return real(t, c)
+		},
+		Deeds: []runnertest.Deed{{
+			Name: "write instructions for agents, that were not there, in the sandbox", Category: policy.Protected,
+			Line: func(file string) string { return "sandboxed mkdir " + file + "; touch " + file + "/CLAUDE.md" },
+			Done: func(w runnertest.Witness) bool { return w.Exists(w.File + "/CLAUDE.md") },
+		}},
 	})
 }

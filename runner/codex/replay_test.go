@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 )
 
 // replayVariable makes the test binary an imitation of codex, as the JSON of an imitation says.
@@ -297,7 +298,7 @@ func (m *imitator) request(method string, params frame) frame {
 // turn does what the prompt says.
 func (m *imitator) turn(start frame, _ string, params map[string]any) {
 	m.turns++
-	m.id = fmt.Sprintf("turn-%d-%d", os.Getpid(), m.turns)
+	m.id = fmt.Sprintf("turn-%d-%d", m.turns, time.Now().UnixNano())
 	turn := frame{"id": m.id, "rootTurnId": m.id, "status": "inProgress"}
 	m.answer(start, frame{"turn": turn})
 	m.notify("turn/started", frame{"threadId": m.thread, "turn": turn})
@@ -361,7 +362,7 @@ func (m *imitator) turn(start frame, _ string, params map[string]any) {
 	case "huge":
 		m.item("item/started", "commandExecution", "call_1", frame{"command": "yes"})
 		m.item("item/completed", "commandExecution", "call_1", frame{
-			"command": "yes", "status": "completed", "aggregatedOutput": strings.Repeat("y\n", 10<<20) + "end",
+			"command": "yes", "status": "completed", "aggregatedOutput": strings.Repeat("yyyyyyy\n", 200<<10) + "end",
 		})
 	case "stray":
 		m.complete("completed")
