@@ -41,9 +41,6 @@ func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
 		return claude.New(claude.Config{
 			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Key: chatapi.Key(r.Key.Reveal()), BaseURL: r.BaseURL,
 			Model: r.Model, Reviewer: r.Reviewer, Set: o.AgentEnv, Logger: log,
-			PublishIsOrdinary: func(folder string) bool {
-				return slices.ContainsFunc(o.Config.Projects, func(p config.Project) bool { return p.Path == folder && p.PublishIsOrdinary })
-			},
 		})
 	default:
 		return native.New(native.Config{
