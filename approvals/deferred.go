@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -20,16 +21,19 @@ const nobody = "nobody"
 // turn of its own. It needs no beat and outlives its host; only its deadline ends it.
 func (r Record) Deferred() bool { return r.Incarnation == nobody }
 
+// ErrMalformed says that a question cannot be asked, however often it is tried.
+var ErrMalformed = errors.New("approvals: malformed question")
+
 // PostIn publishes an approval for which nobody waits, as part of the caller's transaction, and returns its id. p is the
 // policy in force. The question goes to a person whatever the table says; q.Check is not called. A question that cannot
-// be asked is an error.
+// be asked is ErrMalformed.
 func (s *Service) PostIn(t *store.Txn, run Run, p runner.Policy, q runner.Question) (ID, error) {
 	if s.c.Host == "" {
 		return "", errNoHost
 	}
 	a, problem := prepare(run, q)
 	if problem != "" {
-		return "", fmt.Errorf("approvals: post a %s of %s: %s", q.Kind, run.Chat, problem)
+		return "", fmt.Errorf("approvals: post a %s of %s: %w: %s", q.Kind, run.Chat, ErrMalformed, problem)
 	}
 	now, err := t.Now()
 	if err != nil {

@@ -46,12 +46,16 @@ func (b *Bot) Project(t *store.Txn, e bridge.Entry) error {
 		return b.requestOpened(t, e)
 	case runner.RequestResolved:
 		return b.requestResolved(t, e)
+	case runner.Notice:
+		if e.Turn == "" { // one of a turn is told with its story
+			return b.say(t, chat, 0, formatting.Inline(e.Event.Text, 1000))
+		}
 	case runner.PolicyChanged:
 		return b.policyChanged(t, chat, e)
 	case runner.ReviewChanged:
 		return b.reviewChanged(t, chat, e)
 	case runner.SessionStarted, runner.ItemStarted, runner.ContentDelta, runner.ItemCompleted, runner.PlanUpdated,
-		runner.BackgroundEvent, runner.UsageUpdated, runner.Notice:
+		runner.BackgroundEvent, runner.UsageUpdated:
 		// told by the live turn, and by the answer
 	}
 	return nil

@@ -22,6 +22,9 @@ var (
 	errTightened = errors.New("the mode became stricter, and this agent takes that only between turns")
 )
 
+// maxHint bounds what the log says of a plan that it does not hold.
+const maxHint = 200
+
 // hostTurn is a turn that runs on this host.
 type hostTurn struct {
 	h      *Host
@@ -63,7 +66,9 @@ func (t *hostTurn) run(ctx context.Context) {
 	result.Usage = t.rec.total(result.Usage)
 	for {
 		err := store.Update(persist, t.h.cfg.DB, func(tx *store.Txn) error {
-			if err := t.h.endIn(tx, rec, result); err != nil {
+			told := result
+			told.Plan = front(told.Plan, maxHint) // the approval holds it whole
+			if err := t.h.endIn(tx, rec, told); err != nil {
 				return err
 			}
 			return t.submitPlan(tx, result) // below the turn's last words

@@ -1,8 +1,10 @@
 package bridge
 
 import (
+	"errors"
 	"strings"
 
+	"drawbridge/approvals"
 	"drawbridge/internal/store"
 	"drawbridge/policy"
 	"drawbridge/runner"
@@ -35,6 +37,14 @@ func (t *hostTurn) submitPlan(tx *store.Txn, r runner.Result) error {
 		Kind: runner.KindPlan, Title: "Plan", Plan: r.Plan, Folder: t.order.Folder, Actions: planActions(p.Mode),
 		Categories: []policy.Category{policy.Question},
 	})
+	if errors.Is(err, approvals.ErrMalformed) {
+		// The turn has ended all the same, and its chat has to know that there was a plan.
+		t.rec.logger.Warn("a plan cannot be put on a card", "err", err)
+		return t.h.cfg.Log.AppendIn(tx, Entry{
+			Chat:  t.order.Chat, // of no turn: this one is over
+			Event: runner.Event{Kind: runner.Notice, Text: "The agent submitted a plan that is too large or damaged, so it cannot be shown. Ask it for a shorter one."},
+		})
+	}
 	return err
 }
 

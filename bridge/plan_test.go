@@ -100,3 +100,24 @@ func TestPlanIsNeverImplementedPastTheChat(t *testing.T) {
 		t.Errorf("a revision: %+v, %v", p, ok)
 	}
 }
+
+// TestPlanThatCannotBeShownEndsItsTurnAllTheSame: it must not keep the turn, and with it the chat, for ever.
+func TestPlanThatCannotBeShownEndsItsTurnAllTheSame(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.host("laptop", withTurn(func(context.Context, *runnertest.Scripted, runner.Input) (runner.Result, error) {
+		return runner.Result{Outcome: runner.Completed, Plan: strings.Repeat("x", 2<<20)}, nil
+	}))
+	h.prompt("7", "u:1", "plan")
+	if r := h.shown.ended(t, "t.u:1"); r.Outcome != runner.Completed {
+		t.Errorf("result %+v", r)
+	}
+	h.shown.until(t, "a word about the plan", func(es []Entry) bool {
+		for _, e := range es {
+			if e.Event.Kind == runner.Notice && strings.Contains(e.Event.Text, "plan") {
+				return true
+			}
+		}
+		return false
+	})
+}
