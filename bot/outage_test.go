@@ -65,11 +65,11 @@ func TestAnOutageIsToldOnceWhenItIsOver(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- b.RunOutages(ctx) }()
 		away := func(d time.Duration) {
-			time.Sleep(500 * time.Millisecond)
+			<-time.After(500 * time.Millisecond)
 			db.down.Store(true)
-			time.Sleep(d)
+			<-time.After(d)
 			db.down.Store(false)
-			time.Sleep(2 * outageLook)
+			<-time.After(2 * outageLook)
 			synctest.Wait()
 		}
 		if away(outageLook); len(told()) != 0 {
