@@ -27,8 +27,8 @@ func loosens(mode string) bool {
 // bypassWords are parts of options and of names in the environment that skip questions or loosen what is asked.
 func bypassWords() []string {
 	return []string{
-		"dangerously", "DANGEROUSLY", "skip-permissions", "SKIP_PERMISSIONS", "bypassPermissions", "acceptEdits", "allowedTools",
-		"allowed-tools", "IS_SANDBOX", "permission-prompts",
+		"dangerously", "DANGEROUSLY", "skip-permissions", "SKIP_PERMISSIONS", "bypassPermissions", "acceptEdits", "--allowedTools",
+		"--allowed-tools", "IS_SANDBOX", "permission-prompts",
 	}
 }
 

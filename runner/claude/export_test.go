@@ -1,4 +1,22 @@
 package claude
 
+import "drawbridge/runner"
+
+// What the tests look at from outside.
+
 // Data is the runtime's folder.
 func (r *Runtime) Data() string { return r.config.Data }
+
+// BypassWords are the words that skip questions.
+func BypassWords() []string { return bypassWords() }
+
+// Gone is closed when the session's present process has ended.
+func Gone(s runner.Session) <-chan struct{} {
+	own, ok := s.(*session)
+	if !ok {
+		return nil
+	}
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	return own.conn.gone
+}

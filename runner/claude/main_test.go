@@ -2,6 +2,7 @@ package claude_test
 
 import (
 	"os"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -14,11 +15,12 @@ import (
 const serveVariable = "SERVE_TOOLS"
 
 func TestMain(m *testing.M) {
+	// Where the test binary is another program, it ends by the system call: the race detector holds up os.Exit for a second.
 	if len(os.Args) > 1 && os.Args[1] == process.SuperviseCommand {
-		os.Exit(process.Supervise(os.Args[2:]))
+		syscall.Exit(process.Supervise(os.Args[2:]))
 	}
 	if transcript := os.Getenv(fakeVariable); transcript != "" {
-		os.Exit(play(transcript, os.Args[1:]))
+		syscall.Exit(play(transcript, os.Args[1:]))
 	}
 	if os.Getenv(serveVariable) != "" {
 		if err := runnertest.ServeTools(os.Stdin, os.Stdout); err != nil {

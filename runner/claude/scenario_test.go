@@ -233,6 +233,9 @@ func (o *open) await(what string, ok func(runner.Event) bool) {
 	}
 }
 
+// gone is closed when the present process has ended.
+func (o *open) gone() <-chan struct{} { return claude.Gone(o.Session) }
+
 func (o *open) put(name, text string) {
 	o.t.Helper()
 	file := filepath.Join(o.folder, name)
