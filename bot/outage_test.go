@@ -65,7 +65,7 @@ func TestAnOutageIsToldOnceWhenItIsOver(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- b.RunOutages(ctx) }()
 		away := func(d time.Duration) {
-			<-time.After(500 * time.Millisecond)
+			<-time.After(530 * time.Millisecond)
 			db.down.Store(true)
 			<-time.After(d)
 			db.down.Store(false)
@@ -75,7 +75,7 @@ func TestAnOutageIsToldOnceWhenItIsOver(t *testing.T) {
 		if away(outageLook); len(told()) != 0 {
 			t.Errorf("a moment was told: %q", told())
 		}
-		if away(time.Minute); len(told()) != 1 || !strings.HasPrefix(told()[0], "1 "+textOutage+"1 min") {
+		if away(90 * time.Second); len(told()) != 1 || !strings.HasPrefix(told()[0], "1 "+textOutage+"1 min") {
 			t.Errorf("told was %q", told())
 		}
 		cancel()
