@@ -1,7 +1,8 @@
-# make demo   Drawbridge in this terminal: no token, no network, nothing to install
-# make test   everything that must hold before a commit; brings what it needs on Debian
+# make demo            Drawbridge in this terminal: no token, no network, nothing to install
+# make test            everything that must hold before a commit; brings what it needs on Debian
+# make test-runtimes   the suite on the real Codex and Claude Code, which it installs with npm, outside of the clone
 #
-# The other targets are parts of these two, or take longer than a commit should wait.
+# The other targets are parts of these, or take longer than a commit should wait.
 
 GO   ?= go
 TOOL := $(GO) tool -modfile=tools/go.mod
@@ -14,13 +15,21 @@ FUZZ_TIME    ?= 10s
 BENCH        ?= .
 BENCH_TIME   ?= 1s
 
-.PHONY: demo test need fmt fix fmt-check lint vet build race cover bench fuzz clean
+.PHONY: demo test test-runtimes need fmt fix fmt-check lint vet build race cover bench fuzz clean
 .NOTPARALLEL:
 
 demo:
 	$(GO) run ./cmd/drawbridge demo
 
 test: need fmt-check build lint vet race
+
+# The real programs against scripted models on loopback, with invented keys. What they may do on this machine is what a
+# sandbox of theirs permits, so a machine without user namespaces fails here.
+RUNTIMES_TIMEOUT ?= 20m
+test-runtimes:
+	@tools/need npm cc
+	@bin=$$(test/runtimes/install) && DRAWBRIDGE_TEST_RUNTIMES=$$bin \
+		$(GO) test -tags runtimes -race -timeout=$(RUNTIMES_TIMEOUT) -p=1 ./runner/codex/... ./runner/claude/...
 
 # What the tests need beside Go and git: Redis, which they start themselves, and a C compiler for the race detector.
 need:

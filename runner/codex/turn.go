@@ -330,10 +330,12 @@ func (e *turnError) words() string {
 		return "The model's server failed; try again later. (" + message + ")"
 	case strings.HasPrefix(kind, "http"), strings.HasPrefix(kind, "responseStream"):
 		return "The model can't be reached. (" + message + ")"
+	case status == 404 || message == "Not Found":
+		return "The model is not known where it was looked for. Check its name and the provider's address. (" + message + ")"
 	case message == "":
 		return "Codex failed without saying why."
 	}
-	return message
+	return "Codex failed: " + message
 }
 
 // kind is a word, or the one key of an object that may hold an HTTP status.
