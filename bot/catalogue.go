@@ -83,7 +83,7 @@ const (
 	textContinuePrompt = "Continue where you were interrupted. What you had begun may be half done; look before you repeat anything."
 
 	textOutage     = "The store was away for "
-	textOutageOver = ". What you sent is kept; questions of the agent in that time were refused."
+	textOutageOver = ". What you sent is kept. A question that the agent had in that time may have been refused."
 
 	textReplyHelp      = "A reply does not decide this: tap a button. To deny it with a reason, reply with “deny” and the reason."
 	textDenied         = "Denied, and the agent is told why."

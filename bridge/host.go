@@ -349,7 +349,7 @@ func (h *Host) endIn(t *store.Txn, rec Turn, r runner.Result) error {
 // policy is what the chat allows at this moment, read from the store. A turn that its gateway has taken away is allowed
 // nothing.
 func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
-	_, docs, err := h.cfg.DB.Read(ctx, mirrorKey(h.cfg.Name, o.Chat), orderKey(h.cfg.Name, o.Turn))
+	docs, err := h.readPatiently(ctx, mirrorKey(h.cfg.Name, o.Chat), orderKey(h.cfg.Name, o.Turn))
 	if err != nil {
 		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
 	}
@@ -369,6 +369,24 @@ func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
 		p.Interaction = policy.Plan
 	}
 	return p, nil
+}
+
+// patience is how long an ask waits for a store that is away before it is denied: a restart should cost no turn.
+const patience = 5 * time.Second
+
+// readPatiently reads documents, trying again for a while where the store does not answer.
+func (h *Host) readPatiently(ctx context.Context, keys ...string) ([]store.Doc, error) {
+	for end := time.Now().Add(patience); ; {
+		_, docs, err := h.cfg.DB.Read(ctx, keys...)
+		if !errors.Is(err, store.ErrUnavailable) || time.Now().After(end) {
+			return docs, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
 }
 
 func (h *Host) workspace(o Order) policy.Workspace {

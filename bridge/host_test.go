@@ -372,3 +372,37 @@ func TestTurnThatCannotBeTightenedIsInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// away is a store that can be taken away from the host.
+type away struct {
+	store.DB
+	gone atomic.Bool
+}
+
+func (a *away) Read(ctx context.Context, keys ...string) (time.Time, []store.Doc, error) {
+	if a.gone.Load() {
+		return time.Time{}, nil, store.ErrUnavailable
+	}
+	return a.DB.Read(ctx, keys...)
+}
+
+// TestShortOutageCostsNoTurn: an ask waits for a store that restarts, and is then answered by the mode as it is.
+func TestShortOutageCostsNoTurn(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	db := &away{DB: h.db}
+	answers := make(chan runner.Answer, 1)
+	h.host("laptop", func(c *HostConfig) { c.DB, c.Logger = db, silent() },
+		withTurn(func(_ context.Context, s *runnertest.Scripted, _ runner.Input) (runner.Result, error) {
+			db.gone.Store(true)
+			time.AfterFunc(300*time.Millisecond, func() { db.gone.Store(false) })
+			answers <- s.Edit("a.txt", "x")
+			return runner.Result{Outcome: runner.Completed}, nil
+		}))
+	h.mode("7", policy.FullAccess)
+	h.prompt("7", "u:1", "work")
+	if a := <-answers; !a.Allows() {
+		t.Errorf("the ask was refused: %+v", a)
+	}
+	h.shown.ended(t, "t.u:1")
+}
