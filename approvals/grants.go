@@ -28,7 +28,7 @@ func offer(a *asking) *Grant {
 	if !a.grantable() {
 		return nil
 	}
-	g := &Grant{V: Version, Folder: q.Folder, Background: a.background}
+	g := &Grant{V: Version, Folder: q.Folder, Background: a.background, Categories: slices.Clone(a.categories)}
 	switch q.Kind {
 	case runner.KindCommand:
 		if !filepath.IsAbs(q.Folder) {
@@ -87,7 +87,8 @@ func (g Grant) serves(a *asking) bool {
 	switch {
 	case g.V > Version,
 		a.background && !g.Background,
-		!g.Mode.Valid() || g.Mode.Looser(a.policy.Mode):
+		!g.Mode.Valid() || g.Mode.Looser(a.policy.Mode),
+		len(g.Categories) > 0 && slices.ContainsFunc(a.categories, func(c policy.Category) bool { return !slices.Contains(g.Categories, c) }):
 		return false
 	case g.Scope == ScopeSession:
 		if g.Session == "" || g.Session != a.run.Session {
@@ -162,7 +163,7 @@ func giveIn(t *store.Txn, r Record, scope string, d Decision) error {
 // same reports whether g and o differ in no more than who gave them and when.
 func (g Grant) same(o Grant) bool {
 	return g.Scope == o.Scope && g.Session == o.Session && g.Project == o.Project && g.Folder == o.Folder &&
-		g.Prefix == o.Prefix && g.Command == o.Command && slices.Equal(g.Paths, o.Paths) && g.Tool == o.Tool &&
+		g.Prefix == o.Prefix && g.Command == o.Command && slices.Equal(g.Paths, o.Paths) && g.Tool == o.Tool && slices.Equal(g.Categories, o.Categories) &&
 		g.Background == o.Background && g.Mode == o.Mode
 }
 

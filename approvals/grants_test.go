@@ -58,6 +58,8 @@ func (x granting) spared(t *testing.T, run approvals.Run, q runner.Question) boo
 // TestGrantsSpareOnlyWhatTheyWereGivenFor gives a grant for the first question and tries it on the second.
 func TestGrantsSpareOnlyWhatTheyWereGivenFor(t *testing.T) {
 	t.Parallel()
+	protected := edit("a.go") // its folder is a link by now
+	protected.Categories = append(protected.Categories, policy.Protected)
 	elsewhere := command("go test ./...")
 	elsewhere.Folder = "/work/p1/sub"
 	deletion := edit("a.go")
@@ -83,6 +85,8 @@ func TestGrantsSpareOnlyWhatTheyWereGivenFor(t *testing.T) {
 		"a longer command":                  {given: command("make docs"), asked: command("make docs clean")},
 		"a line behind it":                  {given: command("make docs"), asked: command("make docs\nmake")},
 		"the same file":                     {given: edit("a.go", "b.go"), asked: edit("a.go"), want: true},
+		"it does more than it did":          {given: edit("a.go"), asked: protected},
+		"it does less than it did":          {given: protected, asked: edit("a.go"), want: true},
 		"another file":                      {given: edit("a.go"), asked: edit("a.go", "b.go")},
 		"another name of it":                {given: edit("a.go"), asked: edit("./a.go")},
 		"deleting it":                       {given: edit("a.go"), asked: deletion},

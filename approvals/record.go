@@ -120,6 +120,9 @@ type Grant struct {
 	Command string   `json:"command,omitempty"` // the exact whole command
 	Paths   []string `json:"paths,omitempty"`   // exact files
 	Tool    string   `json:"tool,omitempty"`    // exact name
+	// Categories are those of the question that it was given for: what does more is asked about again. A file's folder may
+	// have become a link to .git/hooks, for one. A grant without any serves whatever fits.
+	Categories []policy.Category `json:"categories,omitempty"`
 	// Background says that it was given on the card of a background ask, and only then it serves background work.
 	Background bool        `json:"background,omitempty"`
 	Mode       policy.Mode `json:"mode,omitempty"` // the chat's mode when it was given; a lower one ends it
