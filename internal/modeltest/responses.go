@@ -108,14 +108,14 @@ func decodeResponses(r io.Reader) (Request, responsesTools, error) {
 			req.Messages = append(req.Messages, Message{Role: "assistant", Calls: []Call{{in.CallID, in.Name, in.Arguments + in.Input}}})
 		case "function_call_output", "custom_tool_call_output":
 			if !open[in.CallID] {
-				return Request{}, tools, fmt.Errorf("No tool call found for function call output with call_id %s.", in.CallID) //nolint:staticcheck // the endpoint's words
+				return Request{}, tools, fmt.Errorf("no tool call found for function call output with call_id %s", in.CallID)
 			}
 			delete(open, in.CallID)
 			req.Messages = append(req.Messages, Message{Role: "tool", Content: string(in.Output), ToolCallID: in.CallID})
 		}
 	}
 	for id := range open {
-		return Request{}, tools, fmt.Errorf("No tool output found for function call %s.", id) //nolint:staticcheck // the endpoint's words
+		return Request{}, tools, fmt.Errorf("no tool output found for function call %s", id)
 	}
 	return req, tools, nil
 }

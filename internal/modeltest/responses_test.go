@@ -40,8 +40,10 @@ func TestResponsesStream(t *testing.T) {
 	s := serve(t, modeltest.Config{Key: "sk-test", Piece: 3, Script: says(modeltest.Reply{
 		Reasoning: "thought", Text: "hello", Usage: modeltest.Usage{Input: 7, Cached: 2, Output: 3},
 		Calls: []modeltest.Call{
-			{Name: "apply_patch", Arguments: "*** Begin Patch"}, modeltest.CallOf("exec_command", map[string]string{"cmd": "ls"}),
-			{Name: "add", Arguments: "{}"}, {Name: "mcp__y/sub", Arguments: "{}"},
+			{Name: "apply_patch", Arguments: "*** Begin Patch"},
+			modeltest.CallOf("exec_command", map[string]string{"cmd": "ls"}),
+			{Name: "add", Arguments: "{}"},
+			{Name: "mcp__y/sub", Arguments: "{}"},
 		},
 	})})
 	status, body, err := respond(t, s, prompt)

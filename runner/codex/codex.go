@@ -88,9 +88,8 @@ type Pace struct {
 
 // Runtime is Codex on this host.
 type Runtime struct {
-	config  Config
-	program program
-	start   func(ctx context.Context, args []string) (*child, error)
+	config Config
+	start  func(ctx context.Context, args []string) (*child, error)
 
 	lock    chan struct{} // held while the server is started; a mutex that a context can give up on
 	mu      sync.Mutex

@@ -137,7 +137,7 @@ func (s *session) endAgent(thread string) {
 	}
 	delete(s.agents, thread)
 	s.past[thread] = true
-	s.closeItems(func(i *item) bool { return i.thread == thread && !i.background }, runner.ItemFailed)
+	s.closeItems(func(i *item) bool { return i.thread == thread && !i.background })
 	s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: a.owner, Background: &runner.Background{
 		ID: thread, Title: a.title, Started: a.started, Ended: true,
 	}})

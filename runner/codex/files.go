@@ -183,16 +183,16 @@ const maxDigested = 16 << 20
 func digest(files []string) (string, error) {
 	h := sha256.New()
 	for _, path := range files {
-		fmt.Fprintf(h, "%q ", path)
+		_, _ = fmt.Fprintf(h, "%q ", path) // a hash takes everything
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			fmt.Fprint(h, "missing ")
+			_, _ = fmt.Fprint(h, "missing ")
 			continue
 		case err != nil:
 			return "", fmt.Errorf("codex: digest: %w", err)
 		case !info.Mode().IsRegular():
-			fmt.Fprintf(h, "%s ", info.Mode())
+			_, _ = fmt.Fprintf(h, "%s ", info.Mode())
 			continue
 		}
 		if err := add(h, path, info.Size()); err != nil {

@@ -1,6 +1,7 @@
 package codex_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -35,7 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(want) != string(got) {
+	if !bytes.Equal(want, got) {
 		t.Errorf("%s differs; got:\n%s", file, got)
 	}
 }
@@ -78,6 +79,7 @@ type chat struct {
 	policy    runner.Policy
 	events    []runner.Event
 	questions []runner.Question
+	heard     chan struct{} // closed, and made anew, with each event
 }
 
 func approvalRequired() runner.Policy {
@@ -100,7 +102,7 @@ type opening struct {
 
 func open(t *testing.T, r *codex.Runtime, o opening) *chat {
 	t.Helper()
-	c := &chat{t: t, policy: o.policy, answer: o.answer}
+	c := &chat{t: t, policy: o.policy, answer: o.answer, heard: make(chan struct{})}
 	if c.policy == (runner.Policy{}) {
 		c.policy = approvalRequired()
 	}
@@ -141,6 +143,8 @@ func (c *chat) sink(e runner.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, e)
+	close(c.heard)
+	c.heard = make(chan struct{})
 }
 
 // ask is the table, and behind it the person.
@@ -201,8 +205,18 @@ func (c *chat) kinds(kind runner.EventKind) []runner.Event {
 // await waits for an event of a kind.
 func (c *chat) await(kind runner.EventKind) {
 	c.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); len(c.kinds(kind)) == 0; time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	limit := time.NewTimer(30 * time.Second)
+	defer limit.Stop()
+	for {
+		c.mu.Lock()
+		heard := c.heard
+		c.mu.Unlock()
+		if len(c.kinds(kind)) > 0 {
+			return
+		}
+		select {
+		case <-heard:
+		case <-limit.C:
 			c.t.Fatalf("there is no %s", kind)
 		}
 	}

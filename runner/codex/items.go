@@ -126,13 +126,13 @@ func (s *session) complete(key string, i *item, status runner.ItemStatus) {
 	}
 }
 
-// closeItems completes the items that codex will not complete. A text that was cut off is done.
-func (s *session) closeItems(which func(*item) bool, status runner.ItemStatus) {
+// closeItems completes the items that codex will not complete. A text that was cut off is done, anything else failed.
+func (s *session) closeItems(which func(*item) bool) {
 	for key, i := range s.items {
 		if !which(i) {
 			continue
 		}
-		end := status
+		end := runner.ItemFailed
 		if k := i.event.Kind; k == runner.ItemMessage || k == runner.ItemReasoning || k == runner.ItemPlan {
 			end = runner.ItemDone
 		}

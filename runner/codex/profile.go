@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"drawbridge/policy"
 )
@@ -53,14 +54,11 @@ func toml(v access) string {
 		word, _ := v.(string)
 		return quote(word)
 	}
-	s := "{"
-	for i, k := range slices.Sorted(maps.Keys(t)) {
-		if i > 0 {
-			s += ","
-		}
-		s += key(k) + "=" + toml(t[k])
+	var entries []string
+	for _, k := range slices.Sorted(maps.Keys(t)) {
+		entries = append(entries, key(k)+"="+toml(t[k]))
 	}
-	return s + "}"
+	return "{" + strings.Join(entries, ",") + "}"
 }
 
 const (

@@ -113,7 +113,7 @@ func TestRealHostileProject(t *testing.T) {
 			})
 			before := content(t, folder)
 			var asked []string
-			r := real(t, realConfig(t, data(t), scripted(t)))
+			r := installed(t, realConfig(t, data(t), scripted(t)))
 			c := open(t, r, opening{folder: folder, policy: p, answer: no})
 			out := filepath.Join(elsewhere, "out")
 			c.turn("run touch "+out, "sandboxed touch "+out, "write "+out+" text", "sandboxed git status", "say done")
@@ -142,7 +142,7 @@ func TestRealHostileProject(t *testing.T) {
 				t.Error("a program of the project was run")
 			}
 			after := content(t, folder)
-			delete(after, filepath.Join(folder, ".git/index"))
+			delete(after, filepath.Join(folder, ".git", "index"))
 			for file, text := range before {
 				if after[file] != text {
 					t.Errorf("%s was changed", file)
@@ -178,7 +178,7 @@ func TestRealHostileHome(t *testing.T) {
 	before := content(t, home)
 	config := realConfig(t, ours, scripted(t))
 	config.Login = filepath.Join(home, ".codex", "auth.json")
-	c := open(t, real(t, config), opening{folder: folder, answer: no})
+	c := open(t, installed(t, config), opening{folder: folder, answer: no})
 	c.turn("run touch "+out, "sandboxed touch "+out, "say done")
 	if _, questions := c.seen(); len(questions) != 1 || exists(out) || exists(mark) {
 		t.Errorf("%d questions; written %v, run %v", len(questions), exists(out), exists(mark))
@@ -203,7 +203,7 @@ func TestRealPlanLeavesNothingBehind(t *testing.T) {
 	folder, elsewhere := data(t), data(t)
 	put(t, folder, map[string]string{".env": "hidden words\n"})
 	out := filepath.Join(elsewhere, "out")
-	c := open(t, real(t, realConfig(t, data(t), scripted(t))), opening{
+	c := open(t, installed(t, realConfig(t, data(t), scripted(t))), opening{
 		folder: folder, policy: runner.Policy{Mode: policy.Auto, Interaction: policy.Plan}, answer: yes,
 	})
 	c.turn("read .env")
@@ -224,7 +224,7 @@ func TestRealOuterSandbox(t *testing.T) {
 	put(t, secret, map[string]string{"dir/key": "hidden words\n", "file": "hidden words\n"})
 	config := realConfig(t, data(t), scripted(t))
 	config.Hidden = []string{filepath.Join(secret, "dir"), filepath.Join(secret, "file"), filepath.Join(secret, "missing")}
-	r := real(t, config)
+	r := installed(t, config)
 	capability, err := r.Probe(t.Context())
 	if err != nil || capability.Why["outer_sandbox"] != "" || capability.Why[runner.WhySandbox] != "" {
 		t.Fatalf("%+v, %v", capability, err)
@@ -248,7 +248,7 @@ func TestRealOuterSandbox(t *testing.T) {
 func TestRealNothingIsLeftInTheWorkspace(t *testing.T) {
 	t.Parallel()
 	folder := data(t)
-	c := open(t, real(t, realConfig(t, data(t), scripted(t))), opening{
+	c := open(t, installed(t, realConfig(t, data(t), scripted(t))), opening{
 		folder: folder, policy: runner.Policy{Mode: policy.AutoAcceptEdits, Interaction: policy.Default}, answer: yes,
 	})
 	c.turn("sandboxed touch a", "write b text", "sandboxed touch c")
@@ -279,7 +279,7 @@ func TestRealModelErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			srv := model(t, modeltest.Config{Script: failing(c.fault)})
-			s := open(t, real(t, realConfig(t, data(t), srv)), opening{})
+			s := open(t, installed(t, realConfig(t, data(t), srv)), opening{})
 			if r := s.turn("say it"); r.Outcome != runner.Broken || !strings.Contains(r.Reason, c.want) || strings.Contains(r.Reason, "127.0.0.1") {
 				t.Errorf("the turn ended as %+v", r)
 			}

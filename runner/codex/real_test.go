@@ -4,7 +4,6 @@ package codex_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -57,7 +56,7 @@ func realConfig(t *testing.T, folder string, srv *modeltest.Server) codex.Config
 	}
 }
 
-func real(t *testing.T, c codex.Config) *codex.Runtime {
+func installed(t *testing.T, c codex.Config) *codex.Runtime {
 	t.Helper()
 	r, err := codex.New(c)
 	if err != nil {
@@ -76,11 +75,6 @@ func escalated(command string) modeltest.Call {
 // confined is a command in the sandbox.
 func confined(command string) modeltest.Call {
 	return modeltest.CallOf("exec_command", map[string]any{"cmd": command})
-}
-
-func quoted(s string) string {
-	b, _ := json.Marshal(s)
-	return string(b)
 }
 
 func hands() modeltest.Hands {
@@ -130,7 +124,7 @@ func TestRealCodexConforms(t *testing.T) {
 	}
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
 		MCP: true, Background: true, Daemons: true, Sandboxed: true, Table: "testdata/table.json", Record: *update,
-		New: func(t *testing.T, folder string) runner.Runtime { return real(t, conforming(t, folder)) },
+		New: func(t *testing.T, folder string) runner.Runtime { return installed(t, conforming(t, folder)) },
 		Crash: func(t *testing.T, folder string) {
 			if runnertest.KillPrograms("codex", folder) == 0 {
 				t.Error("no codex was killed")
@@ -143,7 +137,7 @@ func TestRealCodexConforms(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Program, c.Readable = wrap(native, "app-server"), []string{filepath.Dir(native)}
-			return real(t, c)
+			return installed(t, c)
 		},
 		Deeds: []runnertest.Deed{{
 			Name: "write instructions for agents, that were not there, in the sandbox", Category: policy.Protected,

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -78,7 +79,7 @@ func runReplay(config string) int {
 		if err != nil {
 			return 2
 		}
-		fmt.Fprintln(f, "started")
+		_, _ = fmt.Fprintln(f, "started")
 		_ = f.Close()
 	}
 	if m.Record != "" {
@@ -135,7 +136,7 @@ func (m *imitator) read() frame {
 		return nil
 	}
 	if m.record != nil {
-		fmt.Fprintln(m.record, m.in.Text())
+		_, _ = fmt.Fprintln(m.record, m.in.Text())
 	}
 	f := frame{}
 	if json.Unmarshal(m.in.Bytes(), &f) != nil {
@@ -187,7 +188,7 @@ func (m *imitator) serve(f frame) {
 			m.play(f)
 			return
 		}
-		m.turn(f, frame(f).text("params", "input"), params)
+		m.turn(f, params)
 	case "thread/backgroundTerminals/list":
 		m.answer(f, frame{"data": []any{}})
 	default:
@@ -276,9 +277,7 @@ func (m *imitator) until(is func(frame) bool) frame {
 
 func (m *imitator) item(method, kind, id string, more frame) {
 	item := frame{"type": kind, "id": id}
-	for k, v := range more {
-		item[k] = v
-	}
+	maps.Copy(item, more)
 	m.notify(method, frame{"threadId": m.thread, "turnId": m.id, "item": item})
 }
 
@@ -296,7 +295,7 @@ func (m *imitator) request(method string, params frame) frame {
 }
 
 // turn does what the prompt says.
-func (m *imitator) turn(start frame, _ string, params map[string]any) {
+func (m *imitator) turn(start frame, params map[string]any) {
 	m.turns++
 	m.id = fmt.Sprintf("turn-%d-%d", m.turns, time.Now().UnixNano())
 	turn := frame{"id": m.id, "rootTurnId": m.id, "status": "inProgress"}

@@ -194,7 +194,7 @@ func (s *session) lost(srv *server) {
 	if s.server != srv {
 		return
 	}
-	s.closeItems(func(*item) bool { return s.turn == nil }, runner.ItemFailed)
+	s.closeItems(func(*item) bool { return s.turn == nil })
 	for thread := range s.agents {
 		s.endAgent(thread)
 	}
@@ -229,7 +229,7 @@ func (s *session) end() {
 	}
 	s.asks.Wait()
 	s.mu.Lock()
-	s.closeItems(func(*item) bool { return true }, runner.ItemFailed)
+	s.closeItems(func(*item) bool { return true })
 	for thread := range s.agents {
 		s.endAgent(thread)
 	}

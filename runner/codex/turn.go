@@ -78,7 +78,7 @@ func (s *session) finish(t *turn) {
 	if len(s.items) == 0 && t.held.profile == profileEdit {
 		tidy(s.options.Folder, t.missing)
 	}
-	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background }, runner.ItemFailed)
+	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background })
 	s.mu.Unlock()
 	<-s.queue.mark()
 	s.mu.Lock()
@@ -141,7 +141,7 @@ func (s *session) settle(ctx context.Context, srv *server, t *turn) {
 // failed is the end of a turn that codex did not take.
 func (s *session) failed(ctx context.Context, doing string, err error) (runner.Result, error) {
 	if ctx.Err() != nil {
-		return runner.Result{Outcome: runner.Interrupted}, nil
+		return runner.Result{Outcome: runner.Interrupted}, nil //nolint:nilerr // being stopped is what made it fail
 	}
 	return runner.Result{}, fmt.Errorf("codex: %s%w", doing, err)
 }
