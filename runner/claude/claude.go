@@ -70,6 +70,8 @@ type Runtime struct {
 	config  Config
 	making  sync.Mutex // held while the folders are made
 	unknown jsonl.Once
+	// interruptTime is the constant of this name; tests are in a hurry.
+	interruptTime time.Duration
 }
 
 var _ runner.Runtime = (*Runtime)(nil)
@@ -92,7 +94,7 @@ func New(c Config) (*Runtime, error) {
 	if c.Program == "" {
 		c.Program = "claude"
 	}
-	return &Runtime{config: c}, nil
+	return &Runtime{config: c, interruptTime: interruptTime}, nil
 }
 
 // Name is the configured name.

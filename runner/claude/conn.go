@@ -25,11 +25,12 @@ type conn struct {
 	gone    chan struct{} // closed when the process has ended and everything about it was told
 	stopped sync.Once
 
-	ready  initialized
-	mode   string // of the program, as it says
-	state  string // idle, running, requires_action
-	active *turn
-	failed string // why the process ended before it was ready, as it says
+	ready   initialized
+	mode    string // of the program, as it says
+	state   string // idle, running, requires_action
+	active  *turn
+	greeted bool   // the hook is in place
+	failed  string // why the process ended before it was ready, as it says
 
 	lane  lane
 	calls map[string]*call // tool calls, by id
@@ -119,7 +120,7 @@ func (c *conn) greet(ctx context.Context, l launch) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c.mode = c.ready.Mode
+	c.mode, c.greeted = c.ready.Mode, true
 	return nil
 }
 

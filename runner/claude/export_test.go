@@ -1,6 +1,10 @@
 package claude
 
-import "drawbridge/runner"
+import (
+	"time"
+
+	"drawbridge/runner"
+)
 
 // What the tests look at from outside.
 
@@ -20,3 +24,6 @@ func Gone(s runner.Session) <-chan struct{} {
 	defer own.mu.Unlock()
 	return own.conn.gone
 }
+
+// Hurry makes the runtime wait only so long for the end of an interrupted turn.
+func Hurry(r *Runtime, d time.Duration) { r.interruptTime = d }

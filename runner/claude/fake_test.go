@@ -27,7 +27,7 @@ type line struct {
 	Dir   string          `json:"dir"`
 	Frame json.RawMessage `json:"frame,omitempty"`
 	Raw   string          `json:"raw,omitempty"`
-	Size  int             `json:"size,omitempty"` // a frame of so many bytes
+	Size  int             `json:"size,omitempty"` // a frame of so many bytes; so many answers
 	Exit  *int            `json:"exit,omitempty"`
 	Says  string          `json:"says,omitempty"`
 }
@@ -182,6 +182,12 @@ func (f *fake) play(transcript string) (int, error) {
 		case "out":
 			if err := f.expect(json.RawMessage(strings.NewReplacer(f.ids...).Replace(string(l.Frame)))); err != nil {
 				return 0, err
+			}
+		case "answers": // so many, to whatever was asked
+			for range l.Size {
+				if _, err := f.read(); err != nil {
+					return 0, err
+				}
 			}
 		case "exit":
 			fmt.Fprintln(os.Stderr, l.Says)

@@ -119,7 +119,7 @@ func (r *Runtime) look(ctx context.Context) (initialized, string) {
 	if err := r.prepare(); err != nil {
 		return initialized{}, sentence(err)
 	}
-	s := &session{runtime: r, options: runner.Options{Folder: r.home()}, logger: r.config.Logger, token: newID(), attached: map[string]bool{}}
+	s := &session{runtime: r, options: runner.Options{Folder: r.home(), Policy: strict}, logger: r.config.Logger, token: newID(), attached: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	c, err := s.connect(ctx)
 	if err != nil {
@@ -128,6 +128,11 @@ func (r *Runtime) look(ctx context.Context) (initialized, string) {
 	}
 	defer func() { _ = s.Close() }() // nothing can be wrong that was not seen
 	return c.ready, ""
+}
+
+// strict is the policy of a session that has no turns.
+func strict() runner.Policy {
+	return runner.Policy{Mode: policy.ApprovalRequired, Interaction: policy.Default}
 }
 
 // run runs the program to its end, for what it says.

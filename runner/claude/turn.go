@@ -24,12 +24,9 @@ type turn struct {
 	plan        string // that it ends with
 }
 
-const (
-	// interruptWait is how long the program may take to end what it does. Ending a running command takes 50 ms.
-	interruptWait = 10 * time.Second
-	// interruptCall is how long it may take to answer that it will.
-	interruptCall = 5 * time.Second
-)
+// interruptTime is how long the program may take to answer that it ends a turn, and then again to end it. Ending a running
+// command takes 50 ms.
+const interruptTime = 5 * time.Second
 
 // prompt is the message for an input. The text is sent as it is; attached files are named below it.
 func (c *conn) prompt(in runner.Input) prompt {
@@ -99,7 +96,7 @@ func (c *conn) interrupt(t *turn) {
 	s.mu.Unlock()
 
 	// Not bound by the turn's context, which has ended.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), interruptCall)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.life), s.runtime.interruptTime)
 	defer cancel()
 	err := c.peer.Call(ctx, "interrupt", map[string]bool{"cancel_queued": true}, nil)
 	for _, id := range tasks {
@@ -109,7 +106,7 @@ func (c *conn) interrupt(t *turn) {
 	}
 	close(t.stopping)
 	if err == nil {
-		timer := time.NewTimer(interruptWait)
+		timer := time.NewTimer(s.runtime.interruptTime)
 		defer timer.Stop()
 		select {
 		case <-t.done:
@@ -141,7 +138,7 @@ func (c *conn) settle() {
 // resulted takes the end of a turn of the program: of ours, or of one that it began by itself. mu is held.
 func (c *conn) resulted(f frame) {
 	r := f.result
-	if !c.session.started && c.active == nil {
+	if !c.greeted {
 		c.failed = strings.Join(append(r.Errors, r.Result), "\n") // the process ends now
 		return
 	}
