@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,11 +96,16 @@ func resume(dir, token string) (*conversation, error) {
 }
 
 // lock keeps a second process from going on with the same conversation. The lock ends with the file or the process.
+// Whoever lists sessions holds it for a moment, so a few tries are made.
 func lock(f *os.File) error {
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("the session is open elsewhere: %w", err)
+	var err error
+	for range 5 {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
-	return nil
+	return fmt.Errorf("the session is open elsewhere: %w", err)
 }
 
 // done lets go of the file. The lock is taken off by hand: a program that is being started at this moment holds a copy of
@@ -108,8 +114,16 @@ func (c *conversation) done() error {
 	return errors.Join(unix.Flock(int(c.file.Fd()), unix.LOCK_UN), c.file.Close())
 }
 
-// read takes in the whole file.
+// read takes in the whole file, and cuts off a last line that is not whole.
 func (c *conversation) read() error {
+	if _, err := c.scan(); err != nil {
+		return err
+	}
+	return c.file.Truncate(c.size)
+}
+
+// scan takes in the whole lines of the file, and returns the folder in which the conversation was begun.
+func (c *conversation) scan() (folder string, err error) {
 	br := bufio.NewReader(c.file)
 	var whole int64
 	for n := 0; ; n++ {
@@ -117,23 +131,24 @@ func (c *conversation) read() error {
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return err
+			return "", err
 		}
 		if n == 0 {
 			var h header
 			if err := json.Unmarshal(line, &h); err != nil || h.V != fileVersion {
-				return fmt.Errorf("%w: its file is of another version", runner.ErrNoSession)
+				return "", fmt.Errorf("%w: its file is of another version", runner.ErrNoSession)
 			}
+			folder = h.Folder
 		} else if err := c.apply(line); err != nil {
-			return fmt.Errorf("%w: line %d of its file: %w", runner.ErrNoSession, n+1, err)
+			return "", fmt.Errorf("%w: line %d of its file: %w", runner.ErrNoSession, n+1, err)
 		}
 		whole += int64(len(line))
 	}
 	if whole == 0 {
-		return fmt.Errorf("%w: its file is empty", runner.ErrNoSession)
+		return "", fmt.Errorf("%w: its file is empty", runner.ErrNoSession)
 	}
 	c.size = whole
-	return c.file.Truncate(whole)
+	return folder, nil
 }
 
 func (c *conversation) apply(line []byte) error {
