@@ -181,7 +181,12 @@ func (r *Runtime) acquire(ctx context.Context) (*server, error) {
 		defer r.mu.Unlock()
 		return r.current, nil
 	}
+	old := r.current
+	r.current = nil
 	r.mu.Unlock()
+	if old != nil {
+		old.stop() // it has ended; this sees it off
+	}
 
 	s, err := r.serve(ctx)
 	if err != nil {
