@@ -39,6 +39,7 @@ const (
 	textFullNo        = "Keep "
 	textFullList      = "These wait now and would be allowed with it:"
 	textFullKept      = "The mode was not changed."
+	textLooser        = "Not held to this mode by "
 	textEffective     = "Effective with this runtime: "
 
 	textNewDone     = "A new session begins with your next message. Mode and project stay."

@@ -294,3 +294,19 @@ func TestModeSaysWhatARuntimeMakesOfIt(t *testing.T) {
 		k.reads(ada, k.say(ada, ada, say), textEffective+"approval-required: it has no reviewer")
 	}
 }
+
+// TestModeNamesTheCellsThatAreNotHeld: there is no looser cell that a chat is not told of, and none of another mode.
+func TestModeNamesTheCellsThatAreNotHeld(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{mode: policy.Auto, capable: func(c *runner.Capability) {
+		c.Looser = []runner.Difference{
+			{Category: policy.Secret, Modes: []policy.Mode{policy.Auto}, What: "It reads .env files of the project."},
+			{Category: policy.Delete, Modes: []policy.Mode{policy.Auto}, What: "It reads .env files of the project."},
+			{Category: policy.Delete, Modes: []policy.Mode{policy.FullAccess}, What: "Something of another mode."},
+		}
+	}})
+	m := k.reads(ada, k.say(ada, ada, "/mode"), textLooser+"script:", "• It reads .env files of the project.")
+	if strings.Count(m.Text, ".env") != 1 || strings.Contains(m.Text, "another mode") {
+		t.Errorf("/mode says\n%s", m.Text)
+	}
+}

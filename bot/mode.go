@@ -74,8 +74,31 @@ func (b *Bot) showModes(t *store.Txn, s author, c bridge.Chat) error {
 		}
 		rows = append(rows, []option{{Label: label, choice: choice{Do: doMode, Args: []string{string(mode)}}}})
 	}
+	if err := b.looser(t, &m, c); err != nil {
+		return err
+	}
 	m.Text("\n\n" + textModeAsk)
 	return b.send(t, s.chat, s.message, "", m.Message(), rows...)
+}
+
+// looser names the cells in which the chat's runtime does unasked what the table would ask, under the chat's own mode.
+func (b *Bot) looser(t *store.Txn, m *formatting.Builder, c bridge.Chat) error {
+	hello, _, err := b.cfg.Chats.Hello(t, c.Host)
+	if err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	for _, d := range hello.Runtimes[c.Runtime].Looser {
+		if !d.Covers(c.Mode, c.Interaction, d.Category) || told[d.What] {
+			continue
+		}
+		if len(told) == 0 {
+			m.Text("\n\n" + textLooser + c.Runtime + ":")
+		}
+		told[d.What] = true
+		m.Text("\n• " + formatting.Inline(d.What, 300))
+	}
+	return nil
 }
 
 // effective is the mode that the chat's runtime really works under, and why if it is not the chat's.
