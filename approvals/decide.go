@@ -2,7 +2,6 @@ package approvals
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -273,13 +272,6 @@ func (s *Service) Get(ctx context.Context, id ID) (r Record, d *Decision, err er
 	return r, d, nil
 }
 
-// damaged reports whether err says that a stored document can't be decoded, so that reading it again is of no use.
-func damaged(err error) bool {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &kind)
-}
-
 // Pending returns what waits for a person in a chat, or in all chats if chat is empty, over all hosts, oldest first.
 // Whether a person can still decide is found out by Decide.
 func (s *Service) Pending(ctx context.Context, chat string) ([]Record, error) {
@@ -296,7 +288,7 @@ func (s *Service) Pending(ctx context.Context, chat string) ([]Record, error) {
 		}
 		for _, ask := range asks {
 			r, d, err := s.Get(ctx, ask.id)
-			if damaged(err) {
+			if errors.Is(err, store.ErrDamaged) {
 				s.log.WarnContext(ctx, "a stored approval is damaged and left out", "approval", ask.id, "err", err)
 				continue
 			}

@@ -76,7 +76,7 @@ func (s *Service) settleDeferred(ctx context.Context) error {
 			}
 			return s.moveIn(t, r, Handed, d)
 		})
-		if err != nil && !damaged(err) {
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
 			return fmt.Errorf("approvals: settle %s: %w", id, err)
 		}
 	}

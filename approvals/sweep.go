@@ -136,7 +136,7 @@ func (s *Service) sweepHost(ctx context.Context, host string) error {
 		a := before[ask.id]
 		if a == nil {
 			r, _, err := s.Get(ctx, ask.id)
-			if err != nil && !damaged(err) {
+			if err != nil && !errors.Is(err, store.ErrDamaged) {
 				failed = errors.Join(failed, err)
 				continue
 			}

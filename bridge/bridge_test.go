@@ -146,10 +146,16 @@ func said(es []Entry, turn string) string {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
+	return newHouseLogging(t, storetest.Logger(t))
+}
+
+// newHouseLogging is newHouse for what is an error and is logged as one.
+func newHouseLogging(t *testing.T, logger *slog.Logger) *house {
+	t.Helper()
 	db := storetest.OpenBolt(t)
 	h := &house{t: t, db: db, folder: t.TempDir(), shown: &shown{changed: make(chan struct{})}}
 	h.gateway = approvals.New(approvals.Config{
-		DB: db, Logger: storetest.Logger(t), Beat: beat, DeadAfter: 15 * beat, Reread: 5 * beat, SweepEvery: beat,
+		DB: db, Logger: logger, Beat: beat, DeadAfter: 15 * beat, Reread: 5 * beat, SweepEvery: beat,
 		Decided: func(_ *store.Txn, _ approvals.Record, d approvals.Decision) error {
 			h.shown.mu.Lock()
 			defer h.shown.mu.Unlock()
@@ -157,8 +163,8 @@ func newHouse(t *testing.T) *house {
 			return nil
 		},
 	})
-	h.chats = NewChats(ChatsConfig{DB: db, Logger: storetest.Logger(t), Approvals: h.gateway, DefaultProject: "demo", DefaultRuntime: "script"})
-	f := NewFollower(FollowerConfig{DB: db, Chats: h.chats, Approvals: h.gateway, Projection: h.shown, Reread: 5 * beat, Logger: storetest.Logger(t)})
+	h.chats = NewChats(ChatsConfig{DB: db, Logger: logger, Approvals: h.gateway, DefaultProject: "demo", DefaultRuntime: "script"})
+	f := NewFollower(FollowerConfig{DB: db, Chats: h.chats, Approvals: h.gateway, Projection: h.shown, Reread: 5 * beat, Logger: logger})
 	h.start(f.Run)
 	h.start(h.gateway.RunSweep)
 	t.Cleanup(h.down)

@@ -48,13 +48,16 @@ func NewChats(c ChatsConfig) *Chats {
 }
 
 // Get returns a chat. One that was never changed has the defaults. A mode that cannot be read is approval-required, and
-// is reported.
+// is reported; so is a record of which nothing can be read.
 func (s *Chats) Get(t *store.Txn, id string) (Chat, error) {
 	c, ok, err := store.Get[Chat](t, chatKey(id))
-	if err != nil {
+	switch {
+	case errors.Is(err, store.ErrDamaged):
+		s.cfg.Logger.Error("a chat's record is damaged; it begins again, in approval-required", "chat", id, "err", err)
+		c = Chat{V: Version, ID: id, Mode: policy.ApprovalRequired}
+	case err != nil:
 		return Chat{}, fmt.Errorf("bridge: read chat %s: %w", id, err)
-	}
-	if !ok {
+	case !ok:
 		c = Chat{V: Version, ID: id}
 	}
 	if c.Mode == "" {
@@ -98,7 +101,7 @@ func (s *Chats) put(t *store.Txn, c Chat) error {
 		return err
 	}
 	was, known, err := store.Get[Chat](t, chatKey(c.ID))
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
 	if !known {
@@ -196,7 +199,7 @@ func (s *Chats) SetRuntime(t *store.Txn, id, name string) (Chat, error) {
 	if err != nil {
 		return Chat{}, err
 	}
-	hello, _, err := store.Get[Hello](t, helloKey(c.Host))
+	hello, _, err := s.Hello(t, c.Host)
 	if err != nil {
 		return Chat{}, err
 	}
@@ -264,7 +267,7 @@ func (s *Chats) Projects(t *store.Txn) ([]Offer, error) {
 	var all []Offer
 	count := map[string]int{}
 	for _, h := range hosts {
-		hello, _, err := store.Peek[Hello](t, helloKey(h.Member))
+		hello, _, err := s.Hello(t, h.Member)
 		if err != nil {
 			return nil, err
 		}
@@ -282,9 +285,14 @@ func (s *Chats) Projects(t *store.Txn) ([]Offer, error) {
 	return all, nil
 }
 
-// Hello returns what a host offers, and false if it never said.
+// Hello returns what a host offers, and false if it never said, or nothing that can be read: it says it again when it
+// starts.
 func (s *Chats) Hello(t *store.Txn, host string) (Hello, bool, error) {
-	return store.Peek[Hello](t, helloKey(host))
+	m, ok, err := store.Peek[Hello](t, helloKey(host))
+	if errors.Is(err, store.ErrDamaged) {
+		return Hello{}, false, nil
+	}
+	return m, ok, err
 }
 
 func (s *Chats) find(t *store.Txn, name string) (Project, string, error) {
@@ -369,7 +377,7 @@ func (s *Chats) leave(t *store.Txn, c *Chat, from string) error {
 		if a.Host != c.Host {
 			hosts = append(hosts, a.Host)
 		}
-		if err := s.interrupt(t, a); err != nil {
+		if err := s.interrupt(t, from, a); err != nil {
 			return err
 		}
 	}

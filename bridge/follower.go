@@ -307,10 +307,16 @@ func (f *Follower) mourn(ctx context.Context, host string) error {
 	for _, it := range items {
 		err := store.Update(ctx, f.cfg.DB, func(t *store.Txn) error {
 			o, ok, err := store.Get[Order](t, orderKey(host, it.Member))
+			if errors.Is(err, store.ErrDamaged) {
+				return nil // a stop makes it one that can be read
+			}
 			if err != nil || !ok {
 				return err
 			}
 			rec, begun, err := store.Get[Turn](t, turnKey(host, it.Member))
+			if errors.Is(err, store.ErrDamaged) {
+				begun, err = true, nil
+			}
 			if err != nil || (begun && rec.State == TurnEnded) || (!begun && !o.Stop) {
 				return err
 			}

@@ -318,6 +318,15 @@ func (h *Host) bury(ctx context.Context) error {
 	for _, it := range items {
 		err := store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
 			rec, ok, err := store.Get[Turn](t, turnKey(h.cfg.Name, it.Member))
+			if errors.Is(err, store.ErrDamaged) {
+				h.cfg.Logger.Error("a turn's record is damaged; the turn is ended", "turn", it.Member, "err", err)
+				var o Order
+				o, ok, err = store.Peek[Order](t, orderKey(h.cfg.Name, it.Member))
+				rec = Turn{V: Version, ID: it.Member, Chat: o.Chat, State: TurnRunning}
+				if errors.Is(err, store.ErrDamaged) {
+					return nil // a stop ends it
+				}
+			}
 			if err != nil || !ok || rec.State != TurnRunning || rec.Incarnation == h.cfg.Incarnation {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ func (h *Host) announce(ctx context.Context) error {
 	m := h.offer()
 	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
 		old, _, err := store.Get[Hello](t, helloKey(h.cfg.Name))
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
 			return err
 		}
 		m.Runtimes = map[string]runner.Capability{}
@@ -113,7 +114,7 @@ func (h *Host) hello(ctx context.Context, known map[string]probed) error {
 	probes.Wait()
 	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
 		old, ok, err := store.Get[Hello](t, helloKey(h.cfg.Name))
-		if err != nil {
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
 			return err
 		}
 		if ok && same(old, m) {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -84,7 +85,7 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 	writer := c.Interaction != policy.Plan && !p.Plan
 	if writer {
 		key := workspaceKey(c.Host, c.Folder)
-		w, _, err := store.Get[workspace](t, key)
+		w, err := s.workspace(t, key)
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopp
 	}
 	if c.Active != nil {
 		done.Turn = true
-		if err := s.interrupt(t, c.Active); err != nil {
+		if err := s.interrupt(t, id, c.Active); err != nil {
 			return Stopped{}, err
 		}
 	}
@@ -161,10 +162,13 @@ func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopp
 }
 
 // interrupt tells the host to end a turn. It changes a, which the caller stores with its chat.
-func (s *Chats) interrupt(t *store.Txn, a *Active) error {
+func (s *Chats) interrupt(t *store.Txn, chat string, a *Active) error {
 	a.Stopping = true
 	t.Publish(wakeTopic(a.Host), nil)
 	o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
+	if errors.Is(err, store.ErrDamaged) { // what it takes to be ended is known here
+		o, ok, err = Order{V: Version, Turn: a.Turn, Chat: chat, Folder: a.Folder, Runtime: a.Runtime, Session: a.Session, Created: a.Started}, true, nil
+	}
 	if err != nil || !ok {
 		return err
 	}
@@ -217,11 +221,18 @@ func (s *Chats) begun(t *store.Txn, id, turn string) error {
 // longest, and the next prompt is handed out. It reports whether the turn was the chat's; a turn that was ended before
 // changes nothing.
 func (s *Chats) end(t *store.Txn, host, id, turn string, r runner.Result) (bool, error) {
+	o, _, err := store.Get[Order](t, orderKey(host, turn))
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return false, err
+	}
 	t.Delete(orderKey(host, turn))
 	t.Drop(ordersIndex(host), turn)
 	c, err := s.Get(t, id)
-	if err != nil || c.Active == nil || c.Active.Turn != turn {
+	if err != nil {
 		return false, err
+	}
+	if c.Active == nil || c.Active.Turn != turn { // its record may have been lost, and then nobody else frees the folder
+		return false, s.passOn(t, workspaceKey(host, o.Folder), turn)
 	}
 	a := *c.Active
 	c.Active = nil
@@ -254,7 +265,7 @@ func (s *Chats) end(t *store.Txn, host, id, turn string, r runner.Result) (bool,
 
 // passOn frees a workspace that turn held, and hands out the prompts of those who waited until one of them takes it.
 func (s *Chats) passOn(t *store.Txn, key, turn string) error {
-	w, _, err := store.Get[workspace](t, key)
+	w, err := s.workspace(t, key)
 	if err != nil || w.Turn != turn {
 		return err
 	}
@@ -278,9 +289,20 @@ func (s *Chats) passOn(t *store.Txn, key, turn string) error {
 		if err := s.put(t, c); err != nil {
 			return err
 		}
-		if w, _, err = store.Get[workspace](t, key); err != nil {
+		if w, err = s.workspace(t, key); err != nil {
 			return err
 		}
 	}
 	return store.Put(t, key, w)
+}
+
+// workspace reads who has a folder. A damaged record counts as free: hosts themselves let no second turn write in a
+// folder.
+func (s *Chats) workspace(t *store.Txn, key string) (workspace, error) {
+	w, _, err := store.Get[workspace](t, key)
+	if errors.Is(err, store.ErrDamaged) {
+		s.cfg.Logger.Error("the record of a workspace is damaged; it counts as free", "err", err)
+		return workspace{}, nil
+	}
+	return w, err
 }

@@ -29,6 +29,8 @@ import (
 var (
 	// ErrConflict says that a guarded document had another revision: somebody else was faster. Read again and decide anew.
 	ErrConflict = errors.New("store: conflict")
+	// ErrDamaged says that a stored document can't be decoded, so that reading it again is of no use.
+	ErrDamaged = errors.New("store: damaged document")
 	// ErrClosed says that the store was closed by its owner.
 	ErrClosed = errors.New("store: closed")
 	// ErrUnavailable says that the engine could not be reached or did not answer. A Commit that ends so may or may not

@@ -180,7 +180,7 @@ func (t *Txn) load(guard bool, keys []string) error {
 	return nil
 }
 
-// Get reads and guards a document and decodes it. It sees what this Txn has put.
+// Get reads and guards a document and decodes it; ErrDamaged if that is not possible. It sees what this Txn has put.
 func Get[T any](t *Txn, key string) (v T, ok bool, err error) { return get[T](t, key, true) }
 
 // Peek is Get without the guard: for documents that somebody else writes and this process may not (see the package's
@@ -199,7 +199,8 @@ func get[T any](t *Txn, key string, guard bool) (v T, ok bool, err error) {
 		return v, false, nil
 	}
 	if err = json.Unmarshal(value, &v); err != nil {
-		return v, false, fmt.Errorf("store: decode %s: %w", key, err)
+		var none T // not what could be read of it
+		return none, false, fmt.Errorf("%w: %s: %w", ErrDamaged, key, err)
 	}
 	return v, true, nil
 }

@@ -156,7 +156,7 @@ func TestUpdateReportsWhatCanNotBeDecoded(t *testing.T) {
 		_, _, err := store.Get[int](tx, "the key")
 		return err
 	})
-	if want := "store: decode the key: unexpected end of JSON input"; err == nil || err.Error() != want {
+	if want := "store: damaged document: the key: unexpected end of JSON input"; !errors.Is(err, store.ErrDamaged) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
