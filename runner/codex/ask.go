@@ -39,8 +39,11 @@ func (s *session) asked(ctx context.Context, srv *server, m jsonl.Message, r rou
 	owner := s.owner(r.TurnID)
 	until := s.context
 	running := s.turn != nil && s.turn.input.Turn == owner
-	if running {
+	switch {
+	case running && r.ThreadID == s.thread:
 		until = s.turn.context
+	case running:
+		until = s.turn.agents // a sub-agent's work goes on behind the turn's end
 	}
 	s.mu.Unlock()
 	if err != nil {

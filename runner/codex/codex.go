@@ -112,6 +112,11 @@ func New(c Config) (*Runtime, error) {
 		if !filepath.IsAbs(p) {
 			return nil, fmt.Errorf("codex: new: %q is to be hidden and is not absolute", p)
 		}
+		for _, own := range []string{c.Data, c.Login} {
+			if rel, err := filepath.Rel(p, own); own != "" && err == nil && filepath.IsLocal(rel) {
+				return nil, fmt.Errorf("codex: new: %q is to be hidden and holds %q, which codex needs", p, own)
+			}
+		}
 	}
 	if c.Lookup == nil {
 		c.Lookup = os.LookupEnv

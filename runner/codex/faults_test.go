@@ -194,6 +194,26 @@ func TestARemovedCauseRestoresTheAbility(t *testing.T) {
 	}
 }
 
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]codex.Config{
+		"no program":         {Data: "/data", Logger: logger(t)},
+		"no logger":          {Program: "codex", Data: "/data"},
+		"relative data":      {Program: "codex", Data: "data", Logger: logger(t)},
+		"relative login":     {Program: "codex", Data: "/data", Login: "auth.json", Logger: logger(t)},
+		"relative hidden":    {Program: "codex", Data: "/data", Hidden: []string{"keys"}, Logger: logger(t)},
+		"its data is hidden": {Program: "codex", Data: "/data/codex", Hidden: []string{"/data"}, Logger: logger(t)},
+		"its login is hidden": {
+			Program: "codex", Data: "/data", Login: "/home/ada/.codex/auth.json", Hidden: []string{"/home/ada/.codex"},
+			Logger: logger(t),
+		},
+	} {
+		if _, err := codex.New(c); err == nil {
+			t.Errorf("%s: it was made", name)
+		}
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	r := imitate(t, imitation{})

@@ -205,19 +205,25 @@ func (c *chat) kinds(kind runner.EventKind) []runner.Event {
 // await waits for an event of a kind.
 func (c *chat) await(kind runner.EventKind) {
 	c.t.Helper()
-	limit := time.NewTimer(30 * time.Second)
+	c.until(func() bool { return len(c.kinds(kind)) > 0 })
+}
+
+// until waits for events.
+func (c *chat) until(seen func() bool) {
+	c.t.Helper()
+	limit := time.NewTimer(time.Minute)
 	defer limit.Stop()
 	for {
 		c.mu.Lock()
 		heard := c.heard
 		c.mu.Unlock()
-		if len(c.kinds(kind)) > 0 {
+		if seen() {
 			return
 		}
 		select {
 		case <-heard:
 		case <-limit.C:
-			c.t.Fatalf("there is no %s", kind)
+			c.t.Fatal("what is waited for was not told")
 		}
 	}
 }

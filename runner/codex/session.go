@@ -59,6 +59,8 @@ type turn struct {
 	// context ends when what was asked in the turn is withdrawn.
 	context  context.Context //nolint:containedctx // as the session's
 	cancel   context.CancelFunc
+	agents   context.Context //nolint:containedctx // ends when what its sub-agents asked is withdrawn: when it is interrupted
+	withdraw context.CancelFunc
 	abort    func()         // interrupts the turn
 	ended    chan turnFrame // has room for one
 	finished chan struct{}

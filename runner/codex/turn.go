@@ -67,6 +67,7 @@ func (s *session) begin(in runner.Input) (*turn, error) {
 	}
 	t := &turn{input: in, missing: missing(s.options.Folder), ended: make(chan turnFrame, 1), finished: make(chan struct{})}
 	t.context, t.cancel = context.WithCancel(s.context)
+	t.agents, t.withdraw = context.WithCancel(s.context)
 	s.turn = t
 	return t, nil
 }
@@ -251,6 +252,7 @@ func (s *session) interrupt(srv *server, t *turn) (runner.Result, error) {
 	// First the turn, then its questions: a refusal before that would let the agent go on.
 	s.expect(srv, srv.call(ctx, "turn/interrupt", threadTurn{thread, t.id}, nil), "turn/interrupt")
 	t.cancel()
+	t.withdraw()
 	s.quiet(ctx, srv)
 	select {
 	case f := <-t.ended:
