@@ -81,7 +81,7 @@ func TestATurnThatNobodyAskedForIsStopped(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "record")
 	c := open(t, imitate(t, imitation{Record: record}), opening{})
 	c.turn("stray")
-	c.turn("say it")
+	c.await(runner.Notice)
 	for _, f := range sentFrames(t, record) {
 		if f["method"] == "turn/interrupt" && f.text("params", "turnId") == "stray" {
 			return

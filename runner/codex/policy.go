@@ -52,7 +52,7 @@ func heldTo(p runner.Policy) held {
 }
 
 // params is the policy in full.
-func (h held) params(model string) policyParams {
+func (h held) params(model, effort string) policyParams {
 	p := policyParams{ApprovalPolicy: h.approval, ApprovalsReviewer: reviewerUser, Permissions: h.profile}
 	if h.profile == "" {
 		p.SandboxPolicy = &sandboxPolicy{Type: wordFull}
@@ -62,7 +62,11 @@ func (h held) params(model string) policyParams {
 		mode = "plan"
 	}
 	if model != "" {
-		p.Collaboration = &collaborationOut{Mode: mode, Settings: collaborationSettings{Model: model}}
+		settings := collaborationSettings{Model: model}
+		if effort != "" {
+			settings.Effort = &effort // or else the mode of collaboration would take it away
+		}
+		p.Collaboration = &collaborationOut{Mode: mode, Settings: settings}
 	}
 	return p
 }

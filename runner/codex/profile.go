@@ -29,7 +29,7 @@ func (r *Runtime) profile(name string, p program, found guards) map[string]acces
 	workspace := map[string]access{".": accessRead}
 	files := map[string]access{":minimal": accessRead, ":project_roots": workspace}
 	// Codex starts itself in the sandbox.
-	for _, dir := range append([]string{filepath.Dir(p.path)}, r.config.Readable...) {
+	for _, dir := range append([]string{filepath.Dir(p.path), r.attachments()}, r.config.Readable...) {
 		files[dir] = accessRead
 	}
 	switch name {

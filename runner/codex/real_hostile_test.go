@@ -265,6 +265,29 @@ func TestRealNothingIsLeftInTheWorkspace(t *testing.T) {
 	}
 }
 
+// TestRealAttachedFile gives the agent a file that lies outside of the workspace.
+func TestRealAttachedFile(t *testing.T) {
+	t.Parallel()
+	elsewhere := data(t)
+	put(t, elsewhere, map[string]string{"notes.txt": "attached words\n"})
+	c := open(t, installed(t, realConfig(t, data(t), model(t, modeltest.Config{
+		Script: func(ctx context.Context, r modeltest.Request) modeltest.Reply {
+			for i, m := range r.Messages {
+				if path, ok := strings.CutPrefix(m.Content, "look at it\nAttached file \"notes.txt\": "); ok {
+					r.Messages[i].Content = "read " + path
+				}
+			}
+			return modeltest.Follow(hands())(ctx, r)
+		},
+	}))), opening{})
+	_, err := c.Turn(t.Context(), runner.Input{Turn: "turn", Text: "look at it", Files: []runner.File{
+		{Name: "notes.txt", Path: filepath.Join(elsewhere, "notes.txt")},
+	}})
+	if _, questions := c.seen(); err != nil || len(questions) > 0 || !strings.Contains(c.said(), "attached words") {
+		t.Errorf("the agent said %q, %v", c.said(), err)
+	}
+}
+
 // TestRealModelErrors are told within seconds, in words that say which.
 func TestRealModelErrors(t *testing.T) {
 	t.Parallel()

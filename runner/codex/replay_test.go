@@ -367,6 +367,7 @@ func (m *imitator) turn(start frame, params map[string]any) {
 		m.complete("completed")
 		m.notify("turn/started", frame{"threadId": m.thread, "turn": frame{"id": "stray", "rootTurnId": "stray"}})
 		m.until(func(f frame) bool { return f["method"] == "turn/interrupt" && f.text("params", "turnId") == "stray" })
+		m.notify("guardianWarning", frame{"threadId": m.thread, "message": "stopped"})
 		return
 	}
 	m.item("item/started", "agentMessage", "msg_1", frame{"text": ""})

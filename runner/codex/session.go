@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type session struct {
 	turns     map[string]string // ours by codex's
 	items     map[string]*item  // those that run, by thread and id
 	changed   chan struct{}     // closed, and made anew, when an item ends
+	attached  string            // a folder of copies of what was attached; empty while there are none
 	agents    map[string]*agent // sub-agents, by thread
 	past      map[string]bool   // the threads of those that have ended their work
 }
@@ -237,6 +239,9 @@ func (s *session) end() {
 	}
 	s.mu.Unlock()
 	s.queue.end()
+	if s.attached != "" {
+		_ = os.RemoveAll(s.attached) // what is left over is in a folder of ours
+	}
 	if srv != nil {
 		s.runtime.release(srv)
 	}
@@ -283,7 +288,11 @@ func (s *session) Steer(ctx context.Context, in runner.Input) (bool, error) {
 	if id == "" || srv == nil {
 		return false, nil
 	}
-	err := srv.call(ctx, "turn/steer", steerParams{ThreadID: thread, ExpectedTurnID: id, Input: inputs(in), ClientMessageID: in.Turn}, nil)
+	given, err := s.inputs(in)
+	if err != nil {
+		return false, fmt.Errorf("codex: steer: %w", err)
+	}
+	err = srv.call(ctx, "turn/steer", steerParams{ThreadID: thread, ExpectedTurnID: id, Input: given, ClientMessageID: in.Turn}, nil)
 	if err != nil {
 		if strings.Contains(err.Error(), "no active turn") || strings.Contains(err.Error(), "expected active turn") {
 			return false, nil
@@ -312,29 +321,4 @@ func (s *session) SetPolicy(_ context.Context, p runner.Policy) (bool, error) {
 		}
 	}
 	return len(s.items) == 0, nil
-}
-
-func inputs(in runner.Input) []input {
-	var list []input
-	if in.Text != "" || len(in.Files) == 0 {
-		list = append(list, input{Type: "text", Text: in.Text})
-	}
-	for _, f := range in.Files {
-		if image(f.Name) || image(f.Path) {
-			list = append(list, input{Type: "localImage", Path: f.Path})
-			continue
-		}
-		list = append(list, input{Type: "text", Text: "Attached file " + f.Name + ": " + f.Path})
-	}
-	return list
-}
-
-func image(name string) bool {
-	name = strings.ToLower(name)
-	for _, ext := range []string{".png", ".jpg", ".jpeg", ".gif", ".webp"} {
-		if strings.HasSuffix(name, ext) {
-			return true
-		}
-	}
-	return false
 }

@@ -89,11 +89,14 @@ func (r *Runtime) codexHome() string { return filepath.Join(r.config.Data, "code
 func (r *Runtime) home() string      { return filepath.Join(r.config.Data, "home") }
 func (r *Runtime) scratch() string   { return filepath.Join(r.config.Data, "tmp") }
 
+// attachments is for what people attach, which commands in the sandbox can read.
+func (r *Runtime) attachments() string { return filepath.Join(r.config.Data, "attachments") }
+
 // prepare makes the folders that codex runs in, and links the login. What stands in our CODEX_HOME beside that is
 // codex's own: sessions, logs, caches. Configuration and rules in it can only come from an agent that left its sandbox,
 // and are removed.
 func (r *Runtime) prepare() error {
-	for _, dir := range []string{r.codexHome(), r.home(), r.scratch()} {
+	for _, dir := range []string{r.codexHome(), r.home(), r.scratch(), r.attachments()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("codex: prepare: %w", err)
 		}

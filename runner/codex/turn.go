@@ -171,7 +171,7 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 	thread, model, now, echoed := s.thread, s.model, s.echo, s.echoed
 	s.mu.Unlock()
 	if t.held.compare(now, s.options.Folder) != same {
-		if err := srv.call(ctx, "thread/settings/update", settingsParams{thread, t.held.params(model)}, nil); err != nil {
+		if err := srv.call(ctx, "thread/settings/update", settingsParams{thread, t.held.params(model, s.runtime.config.Effort)}, nil); err != nil {
 			return err
 		}
 		// An echo comes only when something changes.
@@ -208,14 +208,18 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 
 // send starts the turn. It is not given up on when ctx ends: a turn that codex has may then be interrupted.
 func (s *session) send(ctx context.Context, srv *server, t *turn) error {
+	given, err := s.inputs(t.input)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	p := turnParams{
-		ThreadID: s.thread, policyParams: t.held.params(s.model), Input: inputs(t.input), ClientMessageID: t.input.Turn,
+		ThreadID: s.thread, policyParams: t.held.params(s.model, s.runtime.config.Effort), Input: given, ClientMessageID: t.input.Turn,
 		Effort: s.runtime.config.Effort,
 	}
 	s.mu.Unlock()
 	var got turnFrame
-	err := srv.call(context.WithoutCancel(ctx), "turn/start", p, &got)
+	err = srv.call(context.WithoutCancel(ctx), "turn/start", p, &got)
 	if errors.Is(err, jsonl.ErrNoAnswer) {
 		// It may run all the same, and nothing else is sure to end it.
 		srv.stop()
