@@ -115,16 +115,21 @@ func hostAudits(hosts []string) []string {
 }
 
 func (s *Service) pruneAudit(ctx context.Context, index string, now time.Time) error {
-	old, err := s.db.Range(ctx, index, math.MinInt64, store.Micros(now.Add(-keepAudit)), 1000)
-	if err != nil || len(old) == 0 {
-		return err
-	}
-	return store.Update(ctx, s.db, func(t *store.Txn) error {
-		for _, i := range old {
-			t.Drop(index, i.Member)
+	for {
+		old, err := s.db.Range(ctx, index, math.MinInt64, store.Micros(now.Add(-keepAudit)), pruneMost)
+		if err != nil || len(old) == 0 {
+			return err
 		}
-		return nil
-	})
+		err = store.Update(ctx, s.db, func(t *store.Txn) error {
+			for _, i := range old {
+				t.Drop(index, i.Member)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // auditDecision is the line of a decision that a gateway makes.

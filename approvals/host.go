@@ -182,11 +182,14 @@ func (s *Service) pruneHost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	old, err := s.db.Range(ctx, ResolvedIndex(s.c.Host), math.MinInt64, store.Micros(now.Add(-keep)), 500)
-	if err != nil {
-		return err
-	}
-	if len(old) > 0 {
+	for {
+		old, err := s.db.Range(ctx, ResolvedIndex(s.c.Host), math.MinInt64, store.Micros(now.Add(-keep)), pruneMost)
+		if err != nil {
+			return err
+		}
+		if len(old) == 0 {
+			break
+		}
 		err = store.Update(ctx, s.db, func(t *store.Txn) error {
 			for _, i := range old {
 				t.Delete(AskKey(ID(i.Member)))
@@ -194,9 +197,9 @@ func (s *Service) pruneHost(ctx context.Context) error {
 			}
 			return nil
 		})
-	}
-	if err != nil {
-		return err
+		if err != nil {
+			return err
+		}
 	}
 	return s.pruneAudit(ctx, HostAuditIndex(s.c.Host), now)
 }

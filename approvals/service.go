@@ -20,6 +20,7 @@ const (
 	keep       = 30 * 24 * time.Hour // how long resolved approvals and decisions are kept
 	keepAudit  = 90 * 24 * time.Hour // how long audit lines are kept
 	pruneEvery = time.Hour
+	pruneMost  = 500 // in one commit
 )
 
 // Config is what a Service is made of. Zero durations and limits take the value in parentheses.

@@ -256,28 +256,35 @@ func (s *Service) pruneGateway(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	old, err := s.db.Range(ctx, DecisionsIndex, math.MinInt64, store.Micros(now.Add(-keep-24*time.Hour)), 500)
-	if err != nil {
-		return err
-	}
-	for _, i := range old {
-		id := ID(i.Member)
-		err := store.Update(ctx, s.db, func(t *store.Txn) error {
-			r, ok, err := store.Get[Record](t, AskKey(id))
-			if err != nil {
-				return err
-			}
-			if ok && (r.State == Open || r.State == Closing) {
-				t.Add(DecisionsIndex, i.Member, store.Micros(now))
-				return nil
-			}
-			t.Delete(DecisionKey(id))
-			t.Drop(DecisionsIndex, i.Member)
-			return nil
-		})
+	for {
+		old, err := s.db.Range(ctx, DecisionsIndex, math.MinInt64, store.Micros(now.Add(-keep-24*time.Hour)), pruneMost)
 		if err != nil {
 			return err
 		}
+		if len(old) == 0 {
+			break
+		}
+		for _, i := range old {
+			if err := s.forgetDecision(ctx, ID(i.Member), now); err != nil {
+				return err
+			}
+		}
 	}
 	return s.pruneAudit(ctx, AuditIndex, now)
+}
+
+func (s *Service) forgetDecision(ctx context.Context, id ID, now time.Time) error {
+	return store.Update(ctx, s.db, func(t *store.Txn) error {
+		r, ok, err := store.Get[Record](t, AskKey(id))
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return err
+		}
+		if ok && (r.State == Open || r.State == Closing) {
+			t.Add(DecisionsIndex, string(id), store.Micros(now))
+			return nil
+		}
+		t.Delete(DecisionKey(id))
+		t.Drop(DecisionsIndex, string(id))
+		return nil
+	})
 }

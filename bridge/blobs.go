@@ -68,16 +68,20 @@ func PruneBlobs(ctx context.Context, db store.DB) error {
 	if err != nil {
 		return err
 	}
-	old, err := db.Range(ctx, blobsIndex, 0, store.Micros(now.Add(-blobKeep)), 200)
-	if err != nil || len(old) == 0 {
-		return err
+	for {
+		old, err := db.Range(ctx, blobsIndex, 0, store.Micros(now.Add(-blobKeep)), 200)
+		if err != nil || len(old) == 0 {
+			return err
+		}
+		b := store.Batch{Rev: store.NewRev()}
+		for _, it := range old {
+			b.Del = append(b.Del, it.Member)
+			b.Drop = append(b.Drop, store.Item{Index: blobsIndex, Member: it.Member})
+		}
+		if err := db.Commit(ctx, b); err != nil {
+			return err
+		}
 	}
-	b := store.Batch{Rev: store.NewRev()}
-	for _, it := range old {
-		b.Del = append(b.Del, it.Member)
-		b.Drop = append(b.Drop, store.Item{Index: blobsIndex, Member: it.Member})
-	}
-	return db.Commit(ctx, b)
 }
 
 // attachments writes an order's files into this host's own folder, where only this user can read them.
