@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,23 +22,22 @@ import (
 type DemoOptions struct {
 	Listen   string // loopback address of the simulated Telegram; a free port if empty
 	Headless bool   // no chat in the terminal; the first line on Out says where the simulated Telegram is
+	Runtime  string // native, codex or claude; native if empty
 	Folder   string // for everything that the demo writes; a new temporary one, removed at the end, if empty
 	In       io.Reader
 	Out      io.Writer
 	Logger   *slog.Logger
 }
 
-// demoRuntime is the name of the runtime that the demo chats use.
-const demoRuntime = "native"
-
 // Demo runs Drawbridge against a simulated Telegram and a scripted model: the same code as with real ones, on the
 // embedded store, with a small Go project to work on. Nothing leaves the machine. It ends with ctx, or when the person in
 // the terminal leaves.
 func Demo(ctx context.Context, o DemoOptions) (err error) {
+	o.Runtime = cmp.Or(o.Runtime, config.KindNative)
 	folder := o.Folder
 	if folder == "" {
-		if folder, err = os.MkdirTemp("", "drawbridge-demo-"); err != nil {
-			return fmt.Errorf("app: demo folder: %w", err)
+		if folder, err = demoFolder(o.Runtime); err != nil {
+			return err
 		}
 		defer func() { err = errors.Join(err, removeAll(folder)) }()
 	}
@@ -57,11 +57,15 @@ func Demo(ctx context.Context, o DemoOptions) (err error) {
 		return fmt.Errorf("app: demo: listen on %s: %w", listen, err)
 	}
 	addr := "http://" + l.Addr().String()
-	model, err := modeltest.New(modeltest.Config{Script: modeltest.Demo(), Pace: 15 * time.Millisecond})
+	script, err := demoScript(o.Runtime, project)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	model, err := modeltest.New(modeltest.Config{Script: script, Pace: 15 * time.Millisecond})
 	if err != nil {
 		return errors.Join(fmt.Errorf("app: demo model: %w", err), l.Close())
 	}
-	c, err := demoConfig(folder, project, addr, model.URL())
+	c, err := demoConfig(folder, project, addr, model.URL(), o.Runtime)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
@@ -114,7 +118,7 @@ func goCache() string {
 
 // demoConfig is made by the same loader as a real one, from an environment of its own: nothing of the machine's
 // configuration is read.
-func demoConfig(folder, project, telegram, model string) (config.Config, error) {
+func demoConfig(folder, project, telegram, model, runtime string) (config.Config, error) {
 	env := []string{
 		"HOME=" + folder,
 		"DRAWBRIDGE_DATA_DIR=" + filepath.Join(folder, "data"),
@@ -127,10 +131,10 @@ func demoConfig(folder, project, telegram, model string) (config.Config, error) 
 		"DRAWBRIDGE_PROJECTS=shop=" + project,
 		"DRAWBRIDGE_MODEL_URL=" + model,
 		"DRAWBRIDGE_MODEL=scripted",
-		"DRAWBRIDGE_DEFAULT_RUNTIME=" + demoRuntime,
+		"DRAWBRIDGE_DEFAULT_RUNTIME=" + runtime,
 	}
 	path := filepath.Join(folder, "drawbridge.toml")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(demoRuntime(runtime, model)), 0o600); err != nil {
 		return config.Config{}, fmt.Errorf("app: demo configuration: %w", err)
 	}
 	c, err := config.Load(env, path)

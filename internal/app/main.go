@@ -179,6 +179,7 @@ func demoCommand(ctx context.Context, p Process, args []string) error {
 	f := flag.NewFlagSet("demo", flag.ContinueOnError)
 	o := DemoOptions{In: p.In, Out: p.Out}
 	f.StringVar(&o.Listen, "listen", "", "loopback `address` of the simulated Telegram (a free port)")
+	f.StringVar(&o.Runtime, "runtime", "native", "`agent` to work with: native, or codex or claude where the program is installed")
 	f.BoolVar(&o.Headless, "headless", false, "no chat in the terminal: for programs; the first line says where to connect")
 	f.StringVar(&o.Folder, "folder", "", "`folder` for what the demo writes, kept at the end (a temporary one, removed)")
 	verbose := f.Bool("verbose", false, "show the log")

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,7 @@ func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
 	log := o.Logger.With("runtime", r.Name)
 	switch r.Kind {
 	case config.KindCodex:
-		return newCodex(o.Config, r, codex.Config{
+		return newCodex(o.Config, o.AgentEnv, r, codex.Config{
 			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Model: r.Model, Logger: log,
 		})
 	case config.KindClaude:
@@ -54,8 +55,11 @@ func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
 const codexKey = "OPENAI_API_KEY"
 
 // newCodex adds the key and the endpoint if they were configured, and what agents must not see.
-func newCodex(c config.Config, r config.Runtime, x codex.Config) (runner.Runtime, error) {
-	x.Environment = map[string]string{}
+func newCodex(c config.Config, env map[string]string, r config.Runtime, x codex.Config) (runner.Runtime, error) {
+	x.Environment = maps.Clone(env)
+	if x.Environment == nil {
+		x.Environment = map[string]string{}
+	}
 	if r.Key.Set() {
 		x.Environment[codexKey] = r.Key.Reveal()
 	}
