@@ -194,7 +194,7 @@ func (s *session) troubled(r route, f errorFrame) {
 		t.last = &f.Error
 	}
 	if f.WillRetry {
-		s.queue.emit(runner.Event{Kind: runner.Notice, Turn: t.input.Turn, Text: f.Error.words()})
+		s.queue.emit(runner.Event{Kind: runner.Notice, Turn: t.input.Turn, Text: "Codex tries again: " + f.Error.message()})
 	}
 }
 

@@ -174,13 +174,18 @@ func TestRealHostileHome(t *testing.T) {
 	put(t, home, map[string]string{
 		".codex/auth.json": `{"OPENAI_API_KEY":"sk-invented"}`, ".codex/config.toml": looseConfig(mark), ".codex/rules/default.rules": looseRules,
 	})
-	put(t, ours, map[string]string{"codex/config.toml": looseConfig(mark), "codex/rules/default.rules": looseRules, "codex/hooks.json": "{}"})
+	put(t, ours, map[string]string{
+		"codex/config.toml": looseConfig(mark), "codex/rules/default.rules": looseRules, "codex/hooks.json": "{}",
+		"home/.bash_profile": "touch " + mark, "home/.profile": "touch " + mark, "home/.bashrc": "touch " + mark,
+	})
 	before := content(t, home)
 	config := realConfig(t, ours, scripted(t))
 	config.Login = filepath.Join(home, ".codex", "auth.json")
 	c := open(t, installed(t, config), opening{folder: folder, answer: no})
 	c.turn("run touch "+out, "sandboxed touch "+out, "say done")
-	if _, questions := c.seen(); len(questions) != 1 || exists(out) || exists(mark) {
+	c.answer = yes
+	c.turn("run true")
+	if _, questions := c.seen(); len(questions) != 2 || exists(out) || exists(mark) {
 		t.Errorf("%d questions; written %v, run %v", len(questions), exists(out), exists(mark))
 	}
 	if err := c.Close(); err != nil {

@@ -131,6 +131,9 @@ func (s *session) load(ctx context.Context, srv *server) error {
 		if persisted && strings.Contains(err.Error(), "no rollout found") {
 			return fmt.Errorf("%w: %w", runner.ErrNoSession, err)
 		}
+		if strings.Contains(err.Error(), "active writer") {
+			return fmt.Errorf("the session is open in another Codex; close it there first: %w", err)
+		}
 		return err
 	}
 	if got.Thread.ID == "" || persisted && got.Thread.ID != thread {

@@ -93,8 +93,8 @@ func (r *Runtime) scratch() string   { return filepath.Join(r.config.Data, "tmp"
 func (r *Runtime) attachments() string { return filepath.Join(r.config.Data, "attachments") }
 
 // prepare makes the folders that codex runs in, and links the login. What stands in our CODEX_HOME beside that is
-// codex's own: sessions, logs, caches. Configuration and rules in it can only come from an agent that left its sandbox,
-// and are removed.
+// codex's own: sessions, logs, caches. Configuration and rules in it, and start-up files of shells in our home, can only
+// come from an agent that left its sandbox, and are removed.
 func (r *Runtime) prepare() error {
 	for _, dir := range []string{r.codexHome(), r.home(), r.scratch(), r.attachments()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -103,6 +103,12 @@ func (r *Runtime) prepare() error {
 	}
 	for _, name := range []string{"config.toml", "rules", "hooks.json", "hooks", "requirements.toml", "managed_config.toml"} {
 		if err := os.RemoveAll(filepath.Join(r.codexHome(), name)); err != nil {
+			return fmt.Errorf("codex: prepare: %w", err)
+		}
+	}
+	// Every command that left the sandbox would read these, and nobody would see what they add to it.
+	for _, name := range []string{".profile", ".bash_profile", ".bash_login", ".bash_logout", ".bashrc", ".zshenv", ".zprofile", ".zshrc", ".zlogin"} {
+		if err := os.RemoveAll(filepath.Join(r.home(), name)); err != nil {
 			return fmt.Errorf("codex: prepare: %w", err)
 		}
 	}

@@ -314,12 +314,16 @@ func (s *session) result(t *turn, f turnFrame) runner.Result {
 	return r
 }
 
+// message is what codex says of an error. Addresses are left out, as they may hold a key.
+func (e *turnError) message() string {
+	return strings.TrimSpace(addresses.ReplaceAllString(e.Message, "the model's address"))
+}
+
 var addresses = regexp.MustCompile(`\b[a-z]+://[^\s"'<>)]+`)
 
-// words are an error for a person: which one it is, and what to do about it. Addresses are left out, as they may hold a
-// key.
+// words are an error for a person: which one it is, and what to do about it.
 func (e *turnError) words() string {
-	message := strings.TrimSpace(addresses.ReplaceAllString(e.Message, "the model's address"))
+	message := e.message()
 	kind, status := e.kind()
 	switch {
 	case kind == "unauthorized" || status == 401:
