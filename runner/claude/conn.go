@@ -19,6 +19,7 @@ import (
 type conn struct {
 	session *session
 	program *process.Supervised
+	kill    func() // ends the program at once
 	peer    *jsonl.Peer
 	life    context.Context //nolint:containedctx // the process's: questions of no turn live as long
 	running sync.WaitGroup
@@ -75,7 +76,7 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 	}
 	tail := jsonl.NewTail()
 	c := &conn{
-		session: s, program: p, gone: make(chan struct{}), mode: l.mode, aligning: l.mode, state: "idle",
+		session: s, program: p, kill: p.Stop, gone: make(chan struct{}), mode: l.mode, aligning: l.mode, state: "idle",
 		calls: map[string]*call{}, tasks: map[string]*task{}, past: map[string]bool{},
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -199,11 +200,7 @@ func (c *conn) asked(ctx context.Context, m jsonl.Message) (any, error) {
 		}
 		return c.hook(ctx, h), nil
 	case "can_use_tool":
-		var p permissionCall
-		if err := json.Unmarshal(m.Params, &p); err != nil {
-			return permissionAnswer{Behavior: "deny", Message: "This could not be understood, so it is refused."}, nil
-		}
-		return c.permission(ctx, p), nil
+		return c.permission(ctx, m.Params), nil
 	}
 	return nil, jsonl.ErrMethod
 }
@@ -217,9 +214,14 @@ func (c *conn) told(_ context.Context, m jsonl.Message) {
 		}
 		return
 	}
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	c.take(f)
+}
+
+// take handles a frame. mu is held.
+func (c *conn) take(f frame) {
 	s := c.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	switch f.Type {
 	case "stream_event":
 		c.streamed(f)
@@ -230,8 +232,8 @@ func (c *conn) told(_ context.Context, m jsonl.Message) {
 	case "result":
 		c.resulted(f)
 	case "command_lifecycle":
-		if c.active != nil && (f.State == "completed" || f.State == "cancelled") {
-			delete(c.active.open, f.Command)
+		if t := c.current(); t != nil && (f.State == "completed" || f.State == "cancelled") {
+			delete(t.open, f.Command)
 			c.settle()
 		}
 	case "conversation_reset":
@@ -260,7 +262,7 @@ func (c *conn) system(f frame) {
 	case "session_state_changed":
 		c.state = f.State
 		c.settle()
-		if c.state == "idle" && c.active == nil {
+		if c.state == "idle" && c.current() == nil {
 			c.endItems(nil) // of a turn that the program began by itself
 		}
 	case "api_retry":
@@ -310,10 +312,18 @@ func (c *conn) notice(text string) {
 	c.session.emit(runner.Event{Kind: runner.Notice, Turn: c.turnID(), Text: text})
 }
 
+// current is the turn that is running, or nil. mu is held.
+func (c *conn) current() *turn {
+	if c.active == nil || c.active.over {
+		return nil
+	}
+	return c.active
+}
+
 // turnID is the turn that is running, or empty. mu is held.
 func (c *conn) turnID() string {
-	if c.active == nil || c.active.over {
-		return ""
+	if t := c.current(); t != nil {
+		return t.id
 	}
-	return c.active.id
+	return ""
 }

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"log/slog"
 	"time"
 
 	"drawbridge/runner"
@@ -27,3 +28,5 @@ func Gone(s runner.Session) <-chan struct{} {
 
 // Hurry makes the runtime wait only so long for the end of an interrupted turn.
 func Hurry(r *Runtime, d time.Duration) { r.interruptTime = d }
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -55,7 +56,11 @@ func decided(decision, reason string) hookAnswer {
 
 // permission answers the program's own permission question: what the hook left to it, and what rules of the machine's
 // administrator ask for.
-func (c *conn) permission(ctx context.Context, p permissionCall) permissionAnswer {
+func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAnswer {
+	var p permissionCall
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return permissionAnswer{Behavior: "deny", Message: "This could not be understood, so it is refused."}
+	}
 	s := c.session
 	s.mu.Lock()
 	k := c.begin(p.Tool, p.Name, p.Input)
@@ -91,7 +96,7 @@ func sameJSON(a, b string) bool {
 	}
 	p, err := json.Marshal(x)
 	q, err2 := json.Marshal(y)
-	return err == nil && err2 == nil && string(p) == string(q)
+	return err == nil && err2 == nil && bytes.Equal(p, q)
 }
 
 // ask puts a question to the gate. The question is withdrawn when the program takes it back, when its turn is
@@ -102,7 +107,7 @@ func (c *conn) ask(ctx context.Context, id string, k *call, q runner.Question) r
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
 	s.mu.Lock()
-	t := c.active
+	t := c.current()
 	q.Item, q.Background = id, t == nil
 	if t != nil {
 		q.Turn = t.id

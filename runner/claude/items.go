@@ -2,6 +2,8 @@ package claude
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +33,7 @@ func (c *conn) streamed(f frame) {
 	}
 	switch e.Type {
 	case "message_start":
-		c.endTexts()
+		c.endTexts(nil)
 		if e.Message != nil {
 			c.lane.message, c.lane.over = e.Message.ID, false
 			c.lane.open = map[int]*spoken{}
@@ -62,7 +64,7 @@ func (c *conn) streamed(f frame) {
 			c.reviewed(e.Delta.Safeguards)
 		}
 	case "message_stop":
-		c.endTexts()
+		c.endTexts(nil)
 		c.lane.over = true
 		c.reviewEnds()
 	}
@@ -91,10 +93,10 @@ func (c *conn) endText(sp *spoken) {
 	c.session.emit(runner.Event{Kind: runner.ItemCompleted, Turn: sp.turn, Item: &item})
 }
 
-// endTexts completes the texts that are open: the answer is whole, or was cut. mu is held.
-func (c *conn) endTexts() {
-	for i := 0; len(c.lane.open) > 0; i++ {
-		if sp := c.lane.open[i]; sp != nil {
+// endTexts completes the texts that are open, of a turn or of all: the answer is whole, or was cut. mu is held.
+func (c *conn) endTexts(t *turn) {
+	for _, i := range slices.Sorted(maps.Keys(c.lane.open)) {
+		if sp := c.lane.open[i]; t == nil || sp.turn == t.id {
 			delete(c.lane.open, i)
 			c.endText(sp)
 		}
@@ -189,9 +191,7 @@ func (c *conn) end(k *call, status runner.ItemStatus) {
 
 // endItems completes what is open of a turn, or of all, as its program is gone or says no more. mu is held.
 func (c *conn) endItems(t *turn) {
-	if t == nil || c.active == t {
-		c.endTexts()
-	}
+	c.endTexts(t)
 	for id, k := range c.calls {
 		if t != nil && k.turn != t.id {
 			continue

@@ -85,11 +85,12 @@ func (c *conn) moded(mode string) {
 
 // fail ends the running turn, with the reason. mu is held.
 func (c *conn) fail(reason string) {
-	if c.active == nil {
+	t := c.current()
+	if t == nil {
 		return
 	}
 	select {
-	case c.active.abort <- reason:
+	case t.abort <- reason:
 	default: // it is ending
 	}
 }

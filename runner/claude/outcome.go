@@ -54,7 +54,7 @@ func (c *conn) tripped(id string, k *call) {
 	}
 	c.session.logger.Warn("program did something without asking", "runtime", c.session.runtime.config.Name, "tool", name, "call", id)
 	c.fail("The program used " + name + " without asking, so its turn was ended.")
-	c.running.Go(func() { c.program.Stop() })
+	c.running.Go(c.kill)
 }
 
 // finish completes a call with its result. mu is held.

@@ -100,8 +100,8 @@ func (c *conn) leavePlan(p permissionCall, k *call) permissionAnswer {
 		return permissionAnswer{Behavior: "deny", Message: planEmpty}
 	}
 	k.accepted = true
-	if c.active != nil {
-		c.active.plan = in.Plan
+	if t := c.current(); t != nil {
+		t.plan = in.Plan
 	}
 	return permissionAnswer{Behavior: "deny", Message: planShown}
 }

@@ -63,7 +63,7 @@ func TestWhatIsShownIsWhatIsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := real(t, serve(t, modeltest.Config{Script: calls(modeltest.CallOf("Read", args{"file_path": "a.txt"}), c.call)}), claude.Config{})
+			r := live(t, serve(t, modeltest.Config{Script: calls(modeltest.CallOf("Read", args{"file_path": "a.txt"}), c.call)}), claude.Config{})
 			o := begin(t, r, folder(t), asking, yes)
 			o.put("a.txt", c.before)
 			o.turn("go", runner.Completed)

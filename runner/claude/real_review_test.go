@@ -65,7 +65,7 @@ func TestAutoIsReviewedByTheProgramOrAsked(t *testing.T) {
 		t.Run("check "+string(c.check), func(t *testing.T) {
 			t.Parallel()
 			for name, answer := range map[string]func(runner.Question) runner.Answer{"yes": yes, "no": no} {
-				r := real(t, serve(t, modeltest.Config{Script: checked(c.check, bash("touch one"), bash("touch two"))}), claude.Config{Reviewer: true})
+				r := live(t, serve(t, modeltest.Config{Script: checked(c.check, bash("touch one"), bash("touch two"))}), claude.Config{Reviewer: true})
 				o := begin(t, r, folder(t), reviewing, answer)
 				o.turn("go", runner.Completed)
 				if got := o.states(); got != c.states {
@@ -107,7 +107,7 @@ func TestTheReviewerNeverDecidesWhatIsAPersons(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := real(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, c.call)}), claude.Config{Reviewer: true})
+			r := live(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, c.call)}), claude.Config{Reviewer: true})
 			o := begin(t, r, folder(t), reviewing, no)
 			o.turn("go", runner.Completed)
 			if len(o.asked()) != 1 || o.exists(c.seen) {
@@ -121,7 +121,7 @@ func TestTheReviewerNeverDecidesWhatIsAPersons(t *testing.T) {
 // asked.
 func TestAnExternalServerKeepsTheReviewerAway(t *testing.T) {
 	t.Parallel()
-	r := real(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, bash("touch one"))}), claude.Config{
+	r := live(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, bash("touch one"))}), claude.Config{
 		Reviewer: true, MCP: map[string]json.RawMessage{"drawbridge": json.RawMessage(`{"command":"/bin/false"}`)},
 	})
 	c, err := r.Probe(t.Context())
@@ -138,7 +138,7 @@ func TestAnExternalServerKeepsTheReviewerAway(t *testing.T) {
 // TestLoweringTakesTheReviewerAway lowers the mode of an open session.
 func TestLoweringTakesTheReviewerAway(t *testing.T) {
 	t.Parallel()
-	r := real(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, bash("touch one"))}), claude.Config{Reviewer: true})
+	r := live(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, bash("touch one"))}), claude.Config{Reviewer: true})
 	o := begin(t, r, folder(t), reviewing, no)
 	o.turn("go", runner.Completed)
 	if len(o.asked()) != 0 || !o.exists("one") {

@@ -67,8 +67,8 @@ func serve(t *testing.T, c modeltest.Config) *modeltest.Server {
 	return s
 }
 
-// real makes a runtime of the real program on a model server.
-func real(t *testing.T, s *modeltest.Server, c claude.Config) *claude.Runtime {
+// live makes a runtime of the real program on a model server.
+func live(t *testing.T, s *modeltest.Server, c claude.Config) *claude.Runtime {
 	t.Helper()
 	c.Program, c.Key, c.BaseURL = cmp.Or(c.Program, installed(t)), chatapi.Key(key), strings.TrimSuffix(s.URL(), "/v1")
 	if c.Name == "" {
@@ -224,7 +224,7 @@ func reviews() []runnertest.Review[*testing.T] {
 			State: state, Frame: "stream_event message_delta, safeguard_results",
 			New: func(t *testing.T, data string) runner.Runtime {
 				plain := follow(data)
-				return real(t, serve(t, modeltest.Config{Script: func(ctx context.Context, r modeltest.Request) modeltest.Reply {
+				return live(t, serve(t, modeltest.Config{Script: func(ctx context.Context, r modeltest.Request) modeltest.Reply {
 					reply := plain(ctx, r)
 					reply.Check = c
 					return reply
@@ -243,7 +243,7 @@ func TestClaudeConforms(t *testing.T) {
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
 		MCP: true, Background: true, Daemons: goruntime.GOOS == "linux", Reviews: reviews(), Table: "testdata/table.json", Record: *update,
 		New: func(t *testing.T, data string) runner.Runtime {
-			return real(t, serve(t, modeltest.Config{Script: follow(data)}), tooled(t, data))
+			return live(t, serve(t, modeltest.Config{Script: follow(data)}), tooled(t, data))
 		},
 		Crash: func(t *testing.T, data string) {
 			if runnertest.KillPrograms("claude", data) == 0 {
@@ -253,7 +253,7 @@ func TestClaudeConforms(t *testing.T) {
 		Noisy: func(t *testing.T, data string, wrap func(program, argument string) string) runner.Runtime {
 			c := tooled(t, data)
 			c.Program = wrap(installed(t), "--input-format")
-			return real(t, serve(t, modeltest.Config{Script: follow(data)}), c)
+			return live(t, serve(t, modeltest.Config{Script: follow(data)}), c)
 		},
 		Deeds: []runnertest.Deed{
 			{

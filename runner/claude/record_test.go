@@ -72,7 +72,7 @@ func TestScenariosOnTheRealProgram(t *testing.T) {
 			var frames bytes.Buffer
 			rec := jsonl.NewRecorder(&frames)
 			data := t.TempDir()
-			r := real(t, serve(t, modeltest.Config{Script: scripts()[s.name], Piece: 40}), claude.Config{Record: rec, Data: data})
+			r := live(t, serve(t, modeltest.Config{Script: scripts()[s.name], Piece: 40}), claude.Config{Record: rec, Data: data})
 			o := begin(t, r, folder(t), s.policy, s.answer)
 			s.run(o)
 			token := o.ResumeToken()
@@ -107,8 +107,7 @@ func cleaned(t *testing.T, recording string, r *strings.Replacer) string {
 				keep(ready, "claude_code_version", "current_permission_mode", "hooks_applied", "hook_on_failure_supported", "account")
 			}
 		}
-		switch frame["subtype"] {
-		case "init":
+		if frame["subtype"] == "init" {
 			keep(frame, "type", "subtype", "session_id", "cwd", "tools", "mcp_servers", "model", "permissionMode", "claude_code_version")
 		}
 		if frame["type"] == "control_request" && l.Dir == "out" {

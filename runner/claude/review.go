@@ -167,7 +167,7 @@ func (c *conn) review(ctx context.Context, id string, k *call, q runner.Question
 	switch v {
 	case verdictApproved:
 		// The mode is looked at again: it may have been lowered while the reviewer thought.
-		return c.mode == modeAuto && s.unreviewed == "" && (c.active == nil || !c.active.interrupted), false
+		return c.mode == modeAuto && s.unreviewed == "" && (c.current() == nil || !c.current().interrupted), false
 	case verdictDenied:
 		return false, true
 	case verdictFailed:

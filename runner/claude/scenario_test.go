@@ -147,12 +147,6 @@ func (o *open) allowed() runner.Policy {
 	return o.policy
 }
 
-func (o *open) set(p runner.Policy) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.policy = p
-}
-
 func (o *open) ask(ctx context.Context, q runner.Question) (runner.Answer, error) {
 	p := o.allowed()
 	switch policy.Decide(p.Mode, p.Interaction, q.Categories...) {
@@ -201,19 +195,6 @@ func (o *open) story() string {
 	return strings.NewReplacer(replace...).Replace(text)
 }
 
-func (o *open) asked() []runner.Question {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.Clone(o.questions)
-}
-
-// told are the events of a kind.
-func (o *open) told(k runner.EventKind) []runner.Event {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(o.events), func(e runner.Event) bool { return e.Kind != k })
-}
-
 // await waits until something was told for which ok holds.
 func (o *open) await(what string, ok func(runner.Event) bool) {
 	o.t.Helper()
@@ -235,17 +216,6 @@ func (o *open) await(what string, ok func(runner.Event) bool) {
 
 // gone is closed when the present process has ended.
 func (o *open) gone() <-chan struct{} { return claude.Gone(o.Session) }
-
-func (o *open) put(name, text string) {
-	o.t.Helper()
-	file := filepath.Join(o.folder, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		o.t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
-		o.t.Fatal(err)
-	}
-}
 
 func (o *open) exists(name string) bool {
 	_, err := os.Lstat(filepath.Join(o.folder, name))

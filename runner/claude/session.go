@@ -31,7 +31,6 @@ type session struct {
 	told     bool   // session.started was told
 	conn     *conn
 	attached map[string]bool // paths of files that people attached
-	policy   runner.Policy   // as was told by the last policy.changed
 	// unreviewed is why the program's own reviewer is not used any more; empty while it may be.
 	unreviewed string
 	lost       string // the reason of the last policy.changed
@@ -118,8 +117,10 @@ func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, err
 }
 
 func (s *session) turn(ctx context.Context, in runner.Input) (runner.Result, error) {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return runner.Result{Outcome: runner.Interrupted}, nil
+	default:
 	}
 	c, err := s.connect(ctx)
 	if err != nil {
@@ -136,13 +137,14 @@ func (s *session) turn(ctx context.Context, in runner.Input) (runner.Result, err
 func (s *session) Steer(_ context.Context, in runner.Input) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.conn == nil || s.conn.active == nil || s.conn.active.interrupted {
+	if s.closed || s.conn == nil || s.conn.current() == nil || s.conn.current().interrupted {
 		return false, nil
 	}
+	t := s.conn.current()
 	p := s.conn.prompt(in)
-	s.conn.active.open[p.UUID] = true
+	t.open[p.UUID] = true
 	if err := s.conn.peer.Send(p); err != nil {
-		delete(s.conn.active.open, p.UUID)
+		delete(t.open, p.UUID)
 		return false, fmt.Errorf("claude: steer: %w", err)
 	}
 	return true, nil

@@ -128,7 +128,7 @@ func (c *conn) crashed(err error) error {
 
 // settle ends the turn when the program is idle and done with what it was sent. mu is held.
 func (c *conn) settle() {
-	if t := c.active; t != nil && !t.over && c.state == "idle" && len(t.open) == 0 {
+	if t := c.current(); t != nil && c.state == "idle" && len(t.open) == 0 {
 		t.over = true
 		c.endItems(t)
 		close(t.done)
@@ -150,7 +150,7 @@ func (c *conn) resulted(f frame) {
 		u.Window = max(u.Window, m.Window)
 	}
 	u.Context = c.lane.context
-	t := c.active
+	t := c.current()
 	c.session.emit(runner.Event{Kind: runner.UsageUpdated, Turn: c.turnID(), Usage: &u})
 	if t == nil {
 		return

@@ -72,7 +72,7 @@ func olderPre(a, b string) bool {
 	for i := 0; i < len(x) && i < len(y); i++ {
 		m, errM := strconv.Atoi(x[i])
 		n, errN := strconv.Atoi(y[i])
-		order := 0
+		var order int
 		switch {
 		case errM == nil && errN == nil:
 			order = cmp.Compare(m, n)

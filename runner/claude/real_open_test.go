@@ -1,0 +1,41 @@
+//go:build runtimes
+
+package claude_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"drawbridge/runner"
+)
+
+func (o *open) set(p runner.Policy) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.policy = p
+}
+
+func (o *open) asked() []runner.Question {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.questions)
+}
+
+// told are the events of a kind.
+func (o *open) told(k runner.EventKind) []runner.Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(o.events), func(e runner.Event) bool { return e.Kind != k })
+}
+
+func (o *open) put(name, text string) {
+	o.t.Helper()
+	file := filepath.Join(o.folder, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		o.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
+		o.t.Fatal(err)
+	}
+}
