@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +26,7 @@ type terminal struct {
 	in      io.Reader
 	out     io.Writer
 	colour  bool
+	piped   bool // what is typed comes from a pipe or a file: nobody looks at the chat before the next line
 
 	mu      sync.Mutex        // guards what follows, and out
 	shown   map[int64]string  // what was printed of each message, to tell what an edit changed
@@ -78,10 +78,8 @@ The agent works in %s; its model is scripted, everything else is real.
 // runTerminal lets a person chat until they leave, the input ends, or ctx does.
 func runTerminal(ctx context.Context, t *terminal) error {
 	t.shown, t.asked, t.numbers, t.next = map[int64]string{}, map[int64]bool{}, map[int]simButton{}, 1
-	if f, ok := t.out.(*os.File); ok {
-		info, err := f.Stat()
-		t.colour = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
+	t.colour = isTerminal(t.out)
+	t.piped = !isTerminal(t.in)
 	fmt.Fprintf(t.out, welcome, t.project) //nolint:errcheck // a terminal that is gone ends the input too
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -109,7 +107,11 @@ func runTerminal(ctx context.Context, t *terminal) error {
 		case <-ctx.Done():
 			return nil
 		case line, ok := <-lines:
-			if !ok || line == "quit" || line == "exit" {
+			if !ok {
+				t.rest(ctx, func() bool { return false })
+				return nil
+			}
+			if line == "quit" || line == "exit" {
 				return nil
 			}
 			if err := t.do(ctx, line); err != nil && ctx.Err() == nil {
@@ -126,9 +128,8 @@ func (t *terminal) do(ctx context.Context, line string) error {
 		return nil
 	}
 	if n, err := strconv.Atoi(line); err == nil {
-		t.mu.Lock()
-		b, ok := t.numbers[n]
-		t.mu.Unlock()
+		t.rest(ctx, func() bool { _, ok := t.button(n); return ok })
+		b, ok := t.button(n)
 		if !ok {
 			return errors.New("there is no button with that number")
 		}
@@ -148,6 +149,13 @@ func (t *terminal) do(ctx context.Context, line string) error {
 		return nil
 	}
 	return t.post(ctx, "/sim/messages", map[string]any{"chat": telegramtest.AdaID, "from": telegramtest.AdaID, "text": line}, nil)
+}
+
+func (t *terminal) button(n int) (simButton, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b, ok := t.numbers[n]
+	return b, ok
 }
 
 // watch prints what changes in the chat.
