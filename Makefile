@@ -28,8 +28,9 @@ test: need fmt-check build lint vet race
 RUNTIMES_TIMEOUT ?= 20m
 test-runtimes:
 	@tools/need npm cc
-	@bin=$$(test/runtimes/install) && DRAWBRIDGE_TEST_RUNTIMES=$$bin \
-		$(GO) test -tags runtimes -race -timeout=$(RUNTIMES_TIMEOUT) -p=1 ./runner/codex/... ./runner/claude/...
+	@bin=$$(test/runtimes/install) && export DRAWBRIDGE_TEST_RUNTIMES=$$bin && \
+		$(GO) test -tags runtimes -race -timeout=$(RUNTIMES_TIMEOUT) -p=1 ./runner/codex/... ./runner/claude/... && \
+		$(GO) test -tags runtimes -race -timeout=$(RUNTIMES_TIMEOUT) -run RealAgent ./test/e2e
 
 # What the tests need beside Go and git: Redis, which they start themselves, and a C compiler for the race detector.
 need:

@@ -14,12 +14,7 @@ import (
 func newDemo(t *testing.T) (p *program, w *world, first string) {
 	t.Helper()
 	dir := folder(t)
-	// With the Go build cache of whoever runs the tests, as a person's demo has theirs.
-	cache, err := exec.Command("go", "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p = start(t, "demo", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "GOCACHE=" + strings.TrimSpace(string(cache))},
+	p = start(t, "demo", []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, goCache(t)},
 		"demo", "--headless", "--listen", "127.0.0.1:0", "--folder", dir)
 	first = p.out.line(p, "")
 	url, ok := strings.CutPrefix(first, "ready ")
@@ -27,6 +22,16 @@ func newDemo(t *testing.T) (p *program, w *world, first string) {
 		t.Fatalf("the first line is %q, want ready http://127.0.0.1:…", first)
 	}
 	return p, &world{sim: sim{t: t, url: url}, dir: dir, project: filepath.Join(dir, "shop")}, first
+}
+
+// goCache sets the Go build cache of whoever runs the tests, as a person's demo has theirs.
+func goCache(t *testing.T) string {
+	t.Helper()
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "GOCACHE=" + strings.TrimSpace(string(cache))
 }
 
 // TestDemoFixesTheFailingTest: one command, and "Fix the failing test" leads to cards, taps on Allow, a really changed
