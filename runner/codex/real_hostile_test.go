@@ -270,6 +270,29 @@ func TestRealNothingIsLeftInTheWorkspace(t *testing.T) {
 	}
 }
 
+// TestRealCommandsSeeNoKey lets commands print their environment, in the sandbox and outside of it: the model's key is not
+// in it.
+func TestRealCommandsSeeNoKey(t *testing.T) {
+	t.Parallel()
+	c := open(t, installed(t, realConfig(t, data(t), scripted(t))), opening{answer: yes})
+	c.turn("run env; echo seen", "sandboxed env; echo seen")
+	seen := 0
+	for _, e := range c.kinds(runner.ItemCompleted) {
+		if e.Item.Kind != runner.ItemCommand {
+			continue
+		}
+		if strings.Contains(e.Item.Output, "seen") && strings.Contains(e.Item.Output, "GIT_CONFIG_KEY_0=") {
+			seen++
+		}
+		if strings.Contains(e.Item.Output, "sk-invented") {
+			t.Errorf("a command sees the key:\n%s", e.Item.Output)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d of two commands were seen", seen)
+	}
+}
+
 // TestRealAttachedFile gives the agent a file that lies outside of the workspace.
 func TestRealAttachedFile(t *testing.T) {
 	t.Parallel()
