@@ -18,6 +18,10 @@ import (
 
 const uuid = "00000000-0000-4000-8000-00000000000a"
 
+// stopping is the program's answer to the interrupt.
+const stopping = `{"dir":"in","frame":{"type":"control_response","response":{"subtype":"success","request_id":"request-stop","response":{}}}}
+`
+
 // try opens a session on a fake and returns why it could not.
 func try(t *testing.T, transcript string, o runner.Options) error {
 	t.Helper()
@@ -102,7 +106,7 @@ func TestWhatRunsUnaskedEndsTheTurn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rest := `{"dir":"out","frame":{"type":"control_request","request_id":"request-stop","request":{"subtype":"interrupt"}}}
-`
+` + stopping
 			if c.want == runner.Completed {
 				rest = ""
 			}
@@ -128,7 +132,7 @@ func TestAModeThatNobodyAskedForEndsTheTurn(t *testing.T) {
 `, mode)
 			if want == runner.Broken {
 				between += `{"dir":"out","frame":{"type":"control_request","request_id":"request-stop","request":{"subtype":"interrupt"}}}
-`
+` + stopping
 			}
 			r, _ := faked(t, ready("default")+turned(uuid, between), claude.Config{})
 			begin(t, r, folder(t), asking, yes).turn("go", want)
@@ -145,7 +149,7 @@ func TestNoiseIsSkipped(t *testing.T) {
 {"dir":"in","raw":"{\"type\":\"user\",\"message\":{\"content\":{}}}"}
 {"dir":"in","raw":"{\"type\":\"system\",\"subtype\":\"of_no_such_kind\"}"}
 {"dir":"in","raw":"{\"type\":\"result\",\"usage\":\"none\"}"}
-{"dir":"in","size":20000000}
+{"dir":"in","size":5000000}
 {"dir":"in","frame":{"type":"control_request","request_id":"unknown","request":{"subtype":"of_no_such_kind"}}}
 {"dir":"in","frame":{"type":"control_request","request_id":"broken","request":{"subtype":"can_use_tool","tool_name":7}}}
 {"dir":"in","frame":{"type":"control_request","request_id":"other","request":{"subtype":"hook_callback","callback_id":"another","input":{"hook_event_name":"PreToolUse"}}}}
