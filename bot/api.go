@@ -231,16 +231,6 @@ func (a *API) SetCommands(ctx context.Context, commands []models.BotCommand, sco
 	})
 }
 
-// Typing shows that something is being written, for about five seconds.
-func (a *API) Typing(ctx context.Context, chat ChatRef) error {
-	return a.lib(ctx, "sendChatAction", func(ctx context.Context) error {
-		_, err := a.bot.SendChatAction(ctx, &tg.SendChatActionParams{
-			ChatID: chat.ID, MessageThreadID: chat.Topic, Action: models.ChatActionTyping,
-		})
-		return err
-	})
-}
-
 // AnswerQuery answers a tap. Text is cut to Telegram's 200 characters.
 func (a *API) AnswerQuery(ctx context.Context, id, text string, alert bool) error {
 	if r := []rune(text); len(r) > 200 {

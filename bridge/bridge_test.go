@@ -288,6 +288,15 @@ func (h *house) tap(chat string, id approvals.ID, action string) approvals.Outco
 	return o
 }
 
+func (h *house) timeline(host, chat string) (es []Entry) {
+	h.t.Helper()
+	h.update(func(t *store.Txn) (err error) {
+		es, err = TimelineIn(t, host, chat, 0, maxScore, 0)
+		return err
+	})
+	return es
+}
+
 func (h *house) chat(id string) Chat {
 	h.t.Helper()
 	c, err := h.chats.Read(h.t.Context(), id)

@@ -116,17 +116,8 @@ func requestEntry(r approvals.Record, kind runner.EventKind) Entry {
 	}
 }
 
-// Timeline reads a chat's entries on a host with from <= Seq <= to, oldest first, at most limit of them (0: all). Entries
-// that were forgotten are left out.
-func Timeline(ctx context.Context, db store.DB, host, chat string, from, to int64, limit int) (entries []Entry, err error) {
-	err = store.Update(ctx, db, func(t *store.Txn) error {
-		entries, err = TimelineIn(t, host, chat, from, to, limit)
-		return err
-	})
-	return entries, err
-}
-
-// TimelineIn is Timeline within a transaction; what it reads is not guarded, since entries never change.
+// TimelineIn reads a chat's entries on a host with from <= Seq <= to, oldest first, at most limit of them (0: all).
+// Entries that were forgotten are left out. What it reads is not guarded, since entries never change.
 func TimelineIn(t *store.Txn, host, chat string, from, to int64, limit int) ([]Entry, error) {
 	items, err := t.Range(timelineIndex(host, chat), from, to, limit)
 	if err != nil {

@@ -76,10 +76,7 @@ func TestAReviewStandsInTheTimelineAndCounts(t *testing.T) {
 	if want := (runner.Usage{Input: 2700, Cached: 510, Output: 190, Context: 950, Window: 5000}); r.Usage != want {
 		t.Errorf("the turn took %+v, want %+v", r.Usage, want)
 	}
-	es, err := Timeline(t.Context(), h.db, "laptop", "7", 0, maxScore, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	es := h.timeline("laptop", "7")
 	var story strings.Builder
 	var last runner.Usage
 	for _, e := range es {

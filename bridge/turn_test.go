@@ -24,10 +24,7 @@ func TestPromptIsRunAndItsTextStandsInTheTimeline(t *testing.T) {
 	if r := h.shown.ended(t, "t.u:1"); r.Outcome != runner.Completed {
 		t.Fatalf("result %+v", r)
 	}
-	es, err := Timeline(t.Context(), h.db, "laptop", "7", 0, maxScore, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	es := h.timeline("laptop", "7")
 	if got := said(es, "t.u:1"); got != "hello" {
 		t.Errorf("said %q, want hello", got)
 	}
@@ -295,10 +292,7 @@ func TestLongTextIsCommittedInPiecesAndWhole(t *testing.T) {
 	h.host("laptop")
 	h.prompt("7", "u:1", "long 100000")
 	h.shown.ended(t, "t.u:1")
-	es, err := Timeline(t.Context(), h.db, "laptop", "7", 0, maxScore, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	es := h.timeline("laptop", "7")
 	n := 0
 	for _, e := range es {
 		if e.Event.Kind == runner.ContentDelta {

@@ -1,7 +1,6 @@
 package formatting
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -346,6 +345,3 @@ func (s *Stripper) emit(text string) {
 
 // remove notes that something was removed here.
 func (s *Stripper) remove() { s.removed, s.before, s.after = true, s.breaks, 0 }
-
-// InternalTags are the names of the elements that StripInternal removes.
-func InternalTags() []string { return slices.Clone(internalTags[:]) }

@@ -39,12 +39,6 @@ func Classify(command string, in Workspace) []Category {
 	return analyse(command, in).result()
 }
 
-// Parses reports whether command can be parsed, as bash and within the limits of length and nesting.
-func Parses(command string) bool {
-	_, err := parse(command, syntax.LangBash)
-	return err == nil
-}
-
 // line is the analysis of one command line.
 type line struct {
 	in      Workspace
