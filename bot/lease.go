@@ -119,12 +119,16 @@ func (l *Lease) acquire(ctx context.Context) (fence int64, won bool, err error) 
 	err = store.Update(ctx, l.DB, func(t *store.Txn) error {
 		won = false
 		d, _, err := store.Get[leaseDoc](t, leaseKey(l.Name))
-		if err != nil {
+		damaged := errors.Is(err, store.ErrDamaged)
+		if err != nil && !damaged {
 			return err
 		}
 		now, err := t.Now()
 		if err != nil {
 			return err
+		}
+		if damaged { // higher than any term there was, since a term is no shorter than a microsecond
+			d.Fence = store.Micros(now)
 		}
 		// An owner that asks again has lost its term: with a fence of its own, the new one can't be taken for the old.
 		if d.Owner != "" && d.Owner != l.Owner && d.Until.After(now) {

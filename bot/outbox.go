@@ -325,7 +325,7 @@ func (o *Outbox) remove(ctx context.Context, m outDoc, sent int, reason string) 
 			return errMoved
 		}
 		cur, _, err := store.Get[outDoc](t, outKey(m.ID))
-		if broken(err) {
+		if errors.Is(err, store.ErrDamaged) {
 			cur, err = m, nil
 		}
 		if err != nil {

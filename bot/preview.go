@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -239,5 +240,8 @@ func decodeDoc(d store.Doc, v any) error {
 	if d.Rev == "" {
 		return nil
 	}
-	return json.Unmarshal(d.Value, v)
+	if err := json.Unmarshal(d.Value, v); err != nil {
+		return fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	return nil
 }

@@ -207,7 +207,7 @@ func (s *sender) next(ctx context.Context, chat ChatRef) (m outDoc, slot, reply 
 	if _, docs, err = db.Read(ctx, outKey(c.Queue[0].ID)); err == nil {
 		err = decodeDoc(docs[0], &m)
 	}
-	if err == nil && m.Kind == "" || broken(err) {
+	if err == nil && m.Kind == "" || errors.Is(err, store.ErrDamaged) {
 		// Removed between the two reads, or not readable for ever: remove finds out, and the chat goes on.
 		return outDoc{Outgoing: Outgoing{ID: c.Queue[0].ID, Chat: chat}}, slot, reply, true, nil
 	}
