@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"drawbridge/internal/jsonl"
@@ -178,7 +177,7 @@ func (s *session) command(f approvalRequest) (*request, error) {
 	}
 	line := command
 	if folder != s.options.Folder {
-		line = "cd '" + strings.ReplaceAll(folder, "'", `'\''`) + "'\n" + command
+		line = "cd " + word(folder) + "\n" + command
 	}
 	title := "Run a command"
 	if f.Reason != "" {

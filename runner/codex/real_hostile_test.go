@@ -4,6 +4,7 @@ package codex_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -267,6 +268,59 @@ func TestRealNothingIsLeftInTheWorkspace(t *testing.T) {
 	}
 	if !slices.Equal(names, []string{"a", "b", "c"}) {
 		t.Errorf("the workspace holds %q", names)
+	}
+}
+
+// TestRealSessionsOfTheTerminal begins a session in the user's own CODEX_HOME, finds it, and goes on with it in ours.
+func TestRealSessionsOfTheTerminal(t *testing.T) {
+	t.Parallel()
+	home, folder, srv := data(t), data(t), scripted(t)
+	terminal := open(t, installed(t, realConfig(t, home, srv)), opening{folder: folder})
+	terminal.turn("say begun in the terminal")
+	token := terminal.ResumeToken()
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	put(t, home, map[string]string{"codex/auth.json": "{}"})
+	before := content(t, filepath.Join(home, "codex", "sessions"))
+
+	config := realConfig(t, data(t), srv)
+	config.Login = filepath.Join(home, "codex", "auth.json")
+	r := installed(t, config)
+	list, err := r.Sessions(t.Context(), folder, 10)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	one := list[0]
+	if one.Token != token || one.Title != "say begun in the terminal" || one.Busy || len(one.Last) != 2 || !one.Last[1].Agent ||
+		one.Last[1].Text != "begun in the terminal" || one.Command != "cd '"+folder+"' && codex resume "+token {
+		t.Errorf("it is listed as %+v", one)
+	}
+	if list, err := r.Sessions(t.Context(), data(t), 10); err != nil || len(list) != 0 {
+		t.Errorf("another folder has %+v, %v", list, err)
+	}
+	c := open(t, r, opening{folder: folder, resume: token})
+	c.turn("turns")
+	if !strings.Contains(c.said(), "turn 2") {
+		t.Errorf("the agent said %q", c.said())
+	}
+	list, err = r.Sessions(t.Context(), folder, 10)
+	if err != nil || len(list) != 1 || list[0].Busy || !strings.Contains(list[0].Command, "CODEX_HOME='"+filepath.Join(r.Data(), "codex")+"'") {
+		t.Errorf("it is listed as %+v, %v", list, err)
+	}
+	for file, text := range content(t, filepath.Join(home, "codex", "sessions")) {
+		if before[file] != text {
+			t.Errorf("%s was changed", file)
+		}
+	}
+	s, err := r.Open(t.Context(), runner.Options{
+		Folder: data(t), Resume: token[:35] + "0", Gate: runner.GateFunc(no), Sink: func(runner.Event) {},
+	})
+	if err == nil {
+		_ = s.Close()
+	}
+	if !errors.Is(err, runner.ErrNoSession) && token[35] != '0' {
+		t.Errorf("an unknown session: %v", err)
 	}
 }
 

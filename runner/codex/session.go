@@ -127,8 +127,18 @@ func (s *session) load(ctx context.Context, srv *server) error {
 		method, params.ThreadID, params.ExcludeTurns = "thread/resume", thread, true
 	}
 	var got threadOpened
-	if err := srv.call(ctx, method, params, &got); err != nil {
-		if persisted && strings.Contains(err.Error(), "no rollout found") {
+	err = srv.call(ctx, method, params, &got)
+	if unknown(err) && persisted {
+		found, cause := s.runtime.adopt(thread, s.options.Folder)
+		if cause != nil {
+			return cause
+		}
+		if found {
+			err = srv.call(ctx, method, params, &got)
+		}
+	}
+	if err != nil {
+		if unknown(err) && persisted {
 			return fmt.Errorf("%w: %w", runner.ErrNoSession, err)
 		}
 		if strings.Contains(err.Error(), "active writer") {
@@ -150,6 +160,9 @@ func (s *session) load(ctx context.Context, srv *server) error {
 	}
 	return nil
 }
+
+// unknown reports whether codex says that it has no such thread.
+func unknown(err error) bool { return err != nil && strings.Contains(err.Error(), "no rollout found") }
 
 // refresh loads the thread again where it has to be for what it is to be held to: a thread keeps its profiles as they
 // were when it was loaded, and what one of them denied. It reports false where work in the background stands in the way.
