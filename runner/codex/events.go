@@ -85,6 +85,9 @@ func (s *session) turnStarted(f turnFrame) {
 	if s.owner(f.Turn.ID) != "" {
 		return
 	}
+	if s.closed {
+		return // what runs is ended anyway
+	}
 	// A turn that nobody asked for would run under the policy of the last one.
 	s.runtime.config.Logger.Warn("codex began a turn by itself, which is stopped", "thread", s.thread)
 	srv, stray := s.server, threadTurn{s.thread, f.Turn.ID}
