@@ -38,11 +38,12 @@ func (r *Runtime) outer(ctx context.Context) ([]string, error) {
 	return outerArguments(bwrap, r.config.Hidden)
 }
 
-// outerArguments hide the paths that exist. A user namespace is always made, with a user that is not root in it: as root,
-// even as root of the namespace, what lies above a hidden folder can be taken away.
+// outerArguments hide the paths that exist. A user namespace is always made, and nobody is root in it: as root, even as
+// root of the namespace, one can take away what lies above a hidden folder.
 func outerArguments(bwrap string, hidden []string) ([]string, error) {
-	args := []string{
-		bwrap, "--die-with-parent", "--unshare-user", "--uid", "1000", "--gid", "1000", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc",
+	args := []string{bwrap, "--die-with-parent", "--unshare-user", "--unshare-pid", "--dev-bind", "/", "/", "--proc", "/proc"}
+	if os.Geteuid() == 0 {
+		args = append(args, "--uid", "1000", "--gid", "1000")
 	}
 	for _, path := range hidden {
 		path, err := filepath.EvalSymlinks(path)
