@@ -37,8 +37,9 @@ type Config struct {
 	Program string
 	// Data is a folder of this runtime alone, absolute: the program's home, configuration and conversations.
 	Data string
-	// Login is the folder with the person's own login, such as ~/.claude. Only its credentials file is used, through a
-	// link, so that both go on when a token is refreshed. Empty means that Key, or Set, logs in.
+	// Login is the folder with the person's own login, such as ~/.claude. Its credentials file is used, through a link, so
+	// that both go on when a token is refreshed, and its conversations can be listed and continued, see Sessions; nothing
+	// else of it is. Empty means that Key, or Set, logs in.
 	Login string
 	// Key is an API key. The commands that the agent runs can read it in their environment.
 	Key chatapi.Key
@@ -114,6 +115,9 @@ func (r *Runtime) Open(ctx context.Context, o runner.Options) (runner.Session, e
 	}
 	if o.Resume != "" && !validID(o.Resume) {
 		return nil, fmt.Errorf("claude: open: %w", runner.ErrNoSession)
+	}
+	if err := r.adopt(o.Folder, o.Resume); err != nil {
+		return nil, fmt.Errorf("claude: open: %w", err)
 	}
 	s := &session{runtime: r, options: o, logger: r.config.Logger, token: o.Resume, started: o.Resume != "", attached: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
