@@ -37,6 +37,7 @@ func (c *conn) streamed(f frame) {
 		if e.Message != nil {
 			c.lane.message, c.lane.over = e.Message.ID, false
 			c.lane.open = map[int]*spoken{}
+			c.verdicts.said = nil // each call of the answer before has its own by now
 			if e.Message.Usage != nil {
 				c.lane.context = e.Message.Usage.context()
 			}

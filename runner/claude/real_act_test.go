@@ -87,3 +87,39 @@ func TestWhatIsShownIsWhatIsWritten(t *testing.T) {
 		})
 	}
 }
+
+// TestStoppingATurnEndsWhatRunsInTheBackground begins a command in one turn and interrupts the next.
+func TestStoppingATurnEndsWhatRunsInTheBackground(t *testing.T) {
+	t.Parallel()
+	behind := modeltest.CallOf("Bash", args{"command": "touch begun; tail -f /dev/null", "description": "watch", "run_in_background": true})
+	first, second := calls(behind), calls(bash("touch second; tail -f /dev/null"))
+	r := live(t, serve(t, modeltest.Config{Script: func(ctx context.Context, r modeltest.Request) modeltest.Reply {
+		if prompted(r.Messages) == "first" {
+			return first(ctx, r)
+		}
+		return second(ctx, r)
+	}}), claude.Config{})
+	o := begin(t, r, folder(t), asking, yes)
+	o.turn("first", runner.Completed)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		defer cancel()
+		scenario{stop: "second"}.awaitStop(o)
+	}()
+	res, err := o.Turn(ctx, runner.Input{Turn: "turn", Text: "second"})
+	if err != nil || res.Outcome != runner.Interrupted {
+		t.Fatalf("result %+v, error %v", res, err)
+	}
+	o.await("the end of the command in the background", func(e runner.Event) bool {
+		return e.Kind == runner.BackgroundEvent && e.Background.Ended && e.Background.Title == "watch"
+	})
+	if o.gone() == nil || len(o.asked()) != 2 {
+		t.Errorf("%d questions\n%s", len(o.asked()), o.story())
+	}
+	select {
+	case <-o.gone():
+		t.Error("the process had to be ended")
+	default:
+	}
+}

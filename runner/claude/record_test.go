@@ -104,15 +104,15 @@ func cleaned(t *testing.T, recording string, r *strings.Replacer) string {
 		}
 		if response, ok := frame["response"].(map[string]any); ok {
 			if ready, ok := response["response"].(map[string]any); ok && ready["commands"] != nil {
-				keep(ready, "claude_code_version", "current_permission_mode", "hooks_applied", "hook_on_failure_supported", "account")
+				only(ready, "claude_code_version", "current_permission_mode", "hooks_applied", "hook_on_failure_supported", "account")
 			}
 		}
 		if frame["subtype"] == "init" {
-			keep(frame, "type", "subtype", "session_id", "cwd", "tools", "mcp_servers", "model", "permissionMode", "claude_code_version")
+			only(frame, "type", "subtype", "session_id", "cwd", "tools", "mcp_servers", "model", "permissionMode", "claude_code_version")
 		}
 		if frame["type"] == "control_request" && l.Dir == "out" {
 			if request, ok := frame["request"].(map[string]any); ok {
-				keep(request, "subtype")
+				only(request, "subtype")
 			}
 		}
 		for _, name := range []string{"timestamp", "ttft_ms", "duration_ms", "duration_api_ms", "subagent_stats", "fast_mode_state", "request_id0"} {
@@ -132,8 +132,8 @@ func cleaned(t *testing.T, recording string, r *strings.Replacer) string {
 	return b.String()
 }
 
-// keep removes all but some members.
-func keep(m map[string]any, names ...string) {
+// only removes all but some members.
+func only(m map[string]any, names ...string) {
 	for name := range m {
 		if !slices.Contains(names, name) {
 			delete(m, name)
