@@ -11,12 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf16"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"drawbridge/runner"
 )
@@ -91,21 +91,29 @@ func (r *Runtime) configurations() []string {
 	return []string{r.configuration(), r.config.Login}
 }
 
-// continues is the command that continues a session in a terminal; empty where a path cannot be written in a shell.
+// continues is the command that continues a session in a terminal; empty where a path has what cannot be shown, such as a
+// line's end, since nobody could see what they paste.
 func (r *Runtime) continues(folder string, s stored) string {
-	var words []string
-	for _, word := range []string{folder, s.configuration, r.config.Program} {
-		quoted, err := syntax.Quote(word, syntax.LangPOSIX)
-		if err != nil {
-			return ""
-		}
-		words = append(words, quoted)
-	}
 	set := ""
 	if s.configuration == r.configuration() {
-		set = "CLAUDE_CONFIG_DIR=" + words[1] + " "
+		set = "CLAUDE_CONFIG_DIR=" + quoted(s.configuration) + " "
 	}
-	return "cd " + words[0] + " && " + set + words[2] + " --resume " + s.token
+	command := "cd " + quoted(folder) + " && " + set + quoted(r.config.Program) + " --resume " + s.token
+	if strings.ContainsFunc(command, func(c rune) bool { return c == unicode.ReplacementChar || !unicode.IsPrint(c) }) {
+		return ""
+	}
+	return command
+}
+
+// bare are the words that mean themselves in every shell.
+var bare = regexp.MustCompile(`^[a-zA-Z0-9/._-]+$`)
+
+// quoted is a word as a POSIX shell reads it.
+func quoted(word string) string {
+	if bare.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // stored is a conversation's file: <configuration>/projects/<folder>/<token>.jsonl.

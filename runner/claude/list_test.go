@@ -1,9 +1,12 @@
 package claude_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,7 +25,12 @@ func tokenOf(n int) string { return fmt.Sprintf("22222222-2222-4222-8222-%012d",
 
 // said is a message as the program keeps it.
 func said(who, folder, text string) string {
-	return fmt.Sprintf(`{"type":%q,"isSidechain":false,"cwd":%q,"message":{"role":%q,"content":%q}}`+"\n", who, folder, who, text)
+	message := map[string]any{"role": who, "content": text}
+	b, err := json.Marshal(map[string]any{"type": who, "isSidechain": false, "cwd": folder, "message": message})
+	if err != nil {
+		panic(err) // texts can be written
+	}
+	return string(b) + "\n"
 }
 
 // store writes a conversation of a folder into a configuration, as one that was used so many minutes ago.
@@ -120,6 +128,44 @@ func TestSessionsOfAFolder(t *testing.T) {
 	}
 }
 
+// TestTheCommandIsWhatAShellReads runs it, in folders whose names mean something to a shell. Names that nobody could see
+// have none.
+func TestTheCommandIsWhatAShellReads(t *testing.T) {
+	t.Parallel()
+	program, data := filepath.Join(folder(t), "pro'gram $1"), filepath.Join(folder(t), `"my" data`)
+	script := "#!/bin/sh\nprintf '%s|%s|%s' \"$PWD\" \"$CLAUDE_CONFIG_DIR\" \"$*\"\n"
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := claude.New(claude.Config{Name: "claude", Program: program, Data: data, Logger: slog.New(strict{t})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(data, "config")
+	for name, seen := range map[string]bool{
+		"plain": true, "it's": true, "$(touch x)": true, "a b; touch x": true, `back\slash "quoted"`: true, "~": true, "ü": true, "*": true,
+		"a\nb": false, "\x1b[1m": false, "\u202e": false, "a\tb": false,
+	} {
+		here := filepath.Join(folder(t), name)
+		if err := os.Mkdir(here, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		store(t, config, here, tokenOf(1), said("user", here, "x"), 0)
+		all := sessions(t, r, here, 1)
+		if len(all) != 1 || (all[0].Command != "") != seen {
+			t.Errorf("%q: sessions %+v", name, all)
+			continue
+		}
+		if !seen {
+			continue
+		}
+		want := here + "|" + config + "|--resume " + tokenOf(1)
+		if out, err := exec.CommandContext(t.Context(), "/bin/sh", "-c", all[0].Command).CombinedOutput(); err != nil || string(out) != want {
+			t.Errorf("%q: it did %s, error %v\nwant %s", name, out, err, want)
+		}
+	}
+}
+
 // TestWhatASessionIsShownAs has what people and agents said in it, and a title, without what the program adds.
 func TestWhatASessionIsShownAs(t *testing.T) {
 	t.Parallel()
@@ -142,7 +188,7 @@ func TestWhatASessionIsShownAs(t *testing.T) {
 		"reminders":            {said("user", here, "<system-reminder>\nhidden\n</system-reminder>fix it<system-reminder>never ended"), "fix it", "fix it"},
 		"only a reminder":      {said("user", here, "<system-reminder>hidden</system-reminder>") + prompt, "fix it", "fix it"},
 		"a command":            {said("user", here, "<command-name>/review</command-name><command-message>hidden</command-message> <command-args>it</command-args>"), "/review it", "/review it"},
-		"made up":              {prompt + strings.Replace(answer, `{"role"`, `{"model":"<synthetic>","role"`, 1), "fix it", "fix it"},
+		"made up":              {prompt + strings.Replace(answer, `"role"`, `"model":"<synthetic>","role"`, 1), "fix it", "fix it"},
 		"the last of many":     {prompt + strings.Repeat(answer, 5) + said("user", here, "thanks"), "fix it", "fixed|fixed|fixed|thanks"},
 		"long":                 {said("user", here, long), strings.Repeat("ü", 200) + "…", strings.Repeat("ü", 200) + "…"},
 		"a line being added":   {prompt + answer + `{"type":"user","mess`, "fix it", "fix it|fixed"},
