@@ -116,30 +116,30 @@ func (p *People) Invite(ctx context.Context) (code string, err error) {
 }
 
 // pair makes a person the first owner if code is the one on the console. A wrong one counts, and maxTries of them end
-// the pairing until the program makes another code.
-func (p *People) pair(t *store.Txn, id int64, code string) (bool, error) {
+// the pairing until the program makes another code. wrong counts the wrong ones, if this is one of them.
+func (p *People) pair(t *store.Txn, id int64, code string) (paired bool, wrong int, err error) {
 	owned, err := p.hasOwner(t)
 	if err != nil || owned || id <= 0 {
-		return false, err
+		return false, 0, err
 	}
 	w, ok, err := store.Get[pairing](t, pairingKey)
 	if err != nil || !ok || w.Tries >= maxTries {
-		return false, err
+		return false, 0, err
 	}
 	if subtle.ConstantTimeCompare([]byte(codeDigest(code)), []byte(w.Digest)) != 1 {
 		w.Tries++
-		return false, store.Put(t, pairingKey, w)
+		return false, w.Tries, store.Put(t, pairingKey, w)
 	}
 	r, _, err := store.Get[roster](t, rosterKey)
 	if err != nil {
-		return false, err
+		return false, 0, err
 	}
 	if r.Roles == nil {
 		r.Roles = map[string]approvals.Role{}
 	}
 	r.V, r.Roles[strconv.FormatInt(id, 10)] = Version, approvals.Owner
 	t.Delete(pairingKey)
-	return true, store.Put(t, rosterKey, r)
+	return true, 0, store.Put(t, rosterKey, r)
 }
 
 func codeDigest(code string) string {

@@ -133,9 +133,13 @@ func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bo
 		return s, false, nil
 	}
 	if name, args, is := b.command(m); is && name == "start" && args != "" && authored(m) {
-		paired, err := b.cfg.People.pair(t, m.From.ID, args)
+		paired, wrong, err := b.cfg.People.pair(t, m.From.ID, args)
 		if err != nil {
 			return s, false, err
+		}
+		if wrong > 0 {
+			person := m.From.ID
+			d.After(func(context.Context) { b.wrongCode(person, wrong) })
 		}
 		if paired {
 			b.cfg.Logger.Info("the first owner was paired", "person", m.From.ID)
@@ -151,6 +155,15 @@ func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bo
 		return s, false, err
 	}
 	return s, false, b.say(t, d.Chat, 0, textStranger)
+}
+
+// wrongCode tells whoever runs the program that somebody guesses.
+func (b *Bot) wrongCode(person int64, tries int) {
+	if tries >= maxTries {
+		b.cfg.Logger.Warn("pairing has ended after too many wrong codes; a restart makes another code", "person", person)
+		return
+	}
+	b.cfg.Logger.Warn("a wrong pairing code", "person", person, "tries", tries)
 }
 
 func personName(u *models.User) string {
