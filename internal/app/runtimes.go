@@ -1,11 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"drawbridge/internal/chatapi"
@@ -51,6 +51,9 @@ func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
 	}
 }
 
+// openAI is where Codex's models are unless another endpoint is configured.
+const openAI = "https://api.openai.com/v1"
+
 // codexKey is the variable that Codex reads a key from.
 const codexKey = "OPENAI_API_KEY"
 
@@ -63,14 +66,13 @@ func newCodex(c config.Config, env map[string]string, r config.Runtime, x codex.
 	if r.Key.Set() {
 		x.Environment[codexKey] = r.Key.Reveal()
 	}
-	if r.BaseURL != "" {
-		p := codex.Provider{Name: r.Name, URL: r.BaseURL}
-		if r.Key.Set() {
-			p.Key = codexKey
-		}
-		x.Provider = &p
+	switch {
+	case r.Key.Set(): // with a key in the environment alone Codex counts as logged out
+		x.Provider = &codex.Provider{Name: r.Name, URL: cmp.Or(r.BaseURL, openAI), Key: codexKey}
+	case r.BaseURL != "":
+		x.Provider = &codex.Provider{Name: r.Name, URL: r.BaseURL}
 	}
-	x.Hidden = hidden(c)
+	x.Hidden, x.Readable = hidden(c), toolchains()
 	return codex.New(x)
 }
 
@@ -80,10 +82,26 @@ func hidden(c config.Config) []string {
 	out := []string{filepath.Join(c.DataDir, "drawbridge.db"), filepath.Join(c.DataDir, "control.sock")}
 	if home, err := os.UserHomeDir(); err == nil {
 		for _, name := range []string{".ssh", ".gnupg", ".aws", ".config/gcloud", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc"} {
-			out = append(out, existing(filepath.Join(home, name)))
+			out = append(out, filepath.Join(home, name)) // also what is made only later
 		}
 	}
-	return slices.DeleteFunc(out, func(path string) bool { return existing(path) == "" })
+	return out
+}
+
+// toolchains are the folders below a person's home that hold programs: Codex's sandbox shows the project and the system's
+// folders only.
+func toolchains() []string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, name := range []string{"go", "sdk", ".cargo", ".rustup", ".nvm", ".local/bin", ".pyenv", ".bun", ".deno"} {
+		if path := existing(filepath.Join(home, name)); path != "" {
+			out = append(out, path)
+		}
+	}
+	return out
 }
 
 // existing is path, or nothing where nothing is.
