@@ -216,10 +216,11 @@ type hookOutput struct {
 
 // permissionCall is a can_use_tool.
 type permissionCall struct {
-	Name  string          `json:"tool_name"`
-	Input json.RawMessage `json:"input"`
-	Tool  string          `json:"tool_use_id"`
-	Agent string          `json:"agent_id"`
+	Reason string          `json:"decision_reason_type"`
+	Name   string          `json:"tool_name"`
+	Input  json.RawMessage `json:"input"`
+	Tool   string          `json:"tool_use_id"`
+	Agent  string          `json:"agent_id"`
 }
 
 // permissionAnswer is ours. Rules and directories are never given back; a mode only by setMode, on leaving plan.

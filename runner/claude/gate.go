@@ -46,7 +46,7 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.passed, k.expected = string(h.Input.Input), expected
+	k.passed, k.expected, k.person = string(h.Input.Input), expected, a.Source == runner.SourceUser
 	return decided("allow", "")
 }
 
@@ -65,12 +65,14 @@ func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAn
 	s.mu.Lock()
 	k := c.begin(p.Tool, p.Name, p.Input)
 	passed := k.passed != "" && sameJSON(k.passed, string(p.Input))
+	// Rules and hooks of the machine's administrator may want a person where the table does not.
+	managed := passed && !k.person && (p.Reason == "rule" || p.Reason == "hook")
 	k.passed = "" // once
 	k.asked = true
 	s.mu.Unlock()
 
 	switch {
-	case passed:
+	case passed && !managed:
 		return permissionAnswer{Behavior: "allow", Input: p.Input}
 	case p.Name == askTool:
 		return c.askPerson(ctx, p, k)
@@ -78,6 +80,9 @@ func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAn
 		return c.leavePlan(p, k)
 	}
 	q, expected := c.question(p.Name, p.Input)
+	if managed {
+		q.Categories = append(slices.Clone(q.Categories), policy.Unknown)
+	}
 	a := c.ask(ctx, p.Tool, k, q)
 	if !a.Allows() {
 		return permissionAnswer{Behavior: "deny", Message: a.Describe()}

@@ -145,6 +145,7 @@ type call struct {
 	agent    string // the sub-agent that makes it
 	asked    bool   // it went through the gate, or was left to the program on purpose
 	passed   string // the input that was allowed; can_use_tool does not ask again for it
+	person   bool   // a person allowed it
 	ended    bool
 	refusal  string // what the agent was told; not empty if it was refused
 	accepted bool   // a plan that was taken, though the agent was told to wait
