@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,11 +126,12 @@ func (s *session) load(ctx context.Context, srv *server) error {
 	method := "thread/start"
 	if persisted {
 		method, params.ThreadID, params.ExcludeTurns = "thread/resume", thread, true
+		params.ModelProvider = s.runtime.provider()
 	}
 	var got threadOpened
 	err = srv.call(ctx, method, params, &got)
 	if unknown(err) && persisted {
-		found, cause := s.runtime.adopt(thread, s.options.Folder)
+		found, cause := s.runtime.adoptWhole(thread, s.options.Folder)
 		if cause != nil {
 			return cause
 		}
@@ -142,7 +144,7 @@ func (s *session) load(ctx context.Context, srv *server) error {
 			return fmt.Errorf("%w: %w", runner.ErrNoSession, err)
 		}
 		if strings.Contains(err.Error(), "active writer") {
-			return fmt.Errorf("the session is open in another Codex; close it there first: %w", err)
+			return fmt.Errorf("%w: %w", errElsewhere, err)
 		}
 		return err
 	}
@@ -161,8 +163,15 @@ func (s *session) load(ctx context.Context, srv *server) error {
 	return nil
 }
 
-// unknown reports whether codex says that it has no such thread.
-func unknown(err error) bool { return err != nil && strings.Contains(err.Error(), "no rollout found") }
+// unknown reports whether codex says that it can't go on with a thread: it has none, or not its beginning, or may not take
+// it to our model provider.
+func unknown(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{
+		"no rollout found", "missing source rollout", "uses model provider", "this thread's model provider",
+	}, func(s string) bool {
+		return strings.Contains(err.Error(), s)
+	})
+}
 
 // refresh loads the thread again where it has to be for what it is to be held to: a thread keeps its profiles as they
 // were when it was loaded, and what one of them denied. It reports false where work in the background stands in the way.

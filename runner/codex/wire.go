@@ -295,6 +295,7 @@ type openParams struct {
 	ApprovalsReviewer string `json:"approvalsReviewer"`
 	Sandbox           string `json:"sandbox"`
 	Model             string `json:"model,omitempty"`
+	ModelProvider     string `json:"modelProvider,omitempty"`
 	// Config holds the editing profile, which is made for the workspace as it is.
 	Config map[string]access `json:"config"`
 }
