@@ -56,7 +56,7 @@ func TestASessionInUse(t *testing.T) {
 				at = login
 			}
 			if c.driven {
-				begin(t, r, here, asking, no)
+				resume(t, r, here, tokenOf(3), asking, no)
 			} else {
 				terminal(t, program, transcript, at, c.words)
 			}
