@@ -133,12 +133,6 @@ func (c *chat) now() runner.Policy {
 	return c.policy
 }
 
-func (c *chat) set(p runner.Policy) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.policy = p
-}
-
 func (c *chat) sink(e runner.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -396,3 +396,10 @@ func TestRealModelErrors(t *testing.T) {
 func failing(f modeltest.Fault) modeltest.Script {
 	return func(context.Context, modeltest.Request) modeltest.Reply { return modeltest.Reply{Fault: f} }
 }
+
+// set changes what the chat allows.
+func (c *chat) set(p runner.Policy) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.policy = p
+}
