@@ -284,26 +284,3 @@ func TestWhatIsNotTakenOver(t *testing.T) {
 		}
 	}
 }
-
-// FuzzSessions lists a conversation of any bytes.
-func FuzzSessions(f *testing.F) {
-	f.Add([]byte(said("user", "/x", "hi")))
-	f.Add([]byte(`{"type":"user","message":{"content":[{"type":"text","text":1}]}}` + "\n{"))
-	f.Add([]byte("\n\x00\xff{}\nnull\n[]\n\"\"\n"))
-	f.Fuzz(func(t *testing.T, lines []byte) {
-		here := folder(t)
-		r, _ := faked(t, ready("default"), claude.Config{})
-		text := strings.ReplaceAll(string(lines), "/x", here)
-		store(t, filepath.Join(r.Data(), "config"), here, tokenOf(1), text, 0)
-		for _, s := range sessions(t, r, here, 10) {
-			if s.Title == "" || len(s.Title) > 410 || len(s.Last) > 4 {
-				t.Errorf("session %+v", s)
-			}
-			for _, l := range s.Last {
-				if l.Text == "" || len(l.Text) > 410 {
-					t.Errorf("line %q", l.Text)
-				}
-			}
-		}
-	})
-}
