@@ -305,7 +305,7 @@ func TestRealSessionsOfTheTerminal(t *testing.T) {
 		t.Errorf("the agent said %q", c.said())
 	}
 	list, err = r.Sessions(t.Context(), folder, 10)
-	if err != nil || len(list) != 1 || list[0].Busy || !strings.Contains(list[0].Command, "CODEX_HOME='"+filepath.Join(r.Data(), "codex")+"'") {
+	if err != nil || len(list) != 1 || list[0].Busy || list[0].Command != "" { // no terminal's codex knows the provider of the test
 		t.Errorf("it is listed as %+v, %v", list, err)
 	}
 	for file, text := range content(t, filepath.Join(home, "codex", "sessions")) {

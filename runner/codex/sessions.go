@@ -69,8 +69,13 @@ func (r *Runtime) Sessions(ctx context.Context, folder string, limit int) ([]run
 		files = append(files, keptBelow(dir, true)...)
 	}
 	slices.SortStableFunc(files, func(a, b kept) int { return b.used.Compare(a.used) })
+	seen := map[string]bool{} // what stands in both places goes on as ours, whichever was used last
+	for _, f := range files {
+		if !f.user {
+			seen[f.id()] = true
+		}
+	}
 	var out []runner.SessionInfo
-	seen := map[string]bool{}
 	for i, f := range files {
 		if len(out) >= limit || i >= listedFiles {
 			break
@@ -79,31 +84,36 @@ func (r *Runtime) Sessions(ctx context.Context, folder string, limit int) ([]run
 			return nil, fmt.Errorf("codex: sessions: %w", context.Cause(ctx))
 		}
 		meta, err := f.meta()
-		// A session that was taken over from the terminal stands in both places.
-		if err != nil || meta.Payload.Cwd != folder || seen[meta.Payload.ID] {
+		if err != nil || meta.Payload.Cwd != folder || f.user && seen[meta.Payload.ID] {
 			continue
 		}
-		seen[meta.Payload.ID] = true
 		info, err := f.info(meta.Payload.ID)
 		if err != nil || len(info.Last) == 0 {
 			continue // nothing was said in it
 		}
-		info.Command = "cd " + word(folder) + " && "
-		if !f.user {
-			info.Command += "CODEX_HOME=" + word(r.codexHome()) + " "
+		switch {
+		case f.user:
+			info.Command = "cd " + word(folder) + " && codex resume " + info.Token
+		case r.config.Provider == nil: // a terminal's codex does not know ours, and refuses to go on without it
+			info.Command = "cd " + word(folder) + " && CODEX_HOME=" + word(r.codexHome()) + " codex resume " + info.Token
 		}
-		info.Command += "codex resume " + info.Token
-		info.Busy = !r.has(info.Token) && openElsewhere(f.path)
+		info.Busy = f.user && r.written(info.Token) || !f.user && !r.runs() && openElsewhere(f.path)
 		out = append(out, info)
 	}
 	return out, nil
 }
 
-// has reports whether one of our sessions has a thread.
-func (r *Runtime) has(thread string) bool {
+// runs reports whether our codex runs, which may have a session's file open for a while after it was closed.
+func (r *Runtime) runs() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.current != nil && r.current.find(thread) != nil
+	return r.current != nil
+}
+
+// id is the session's, by the name of its file.
+func (f kept) id() string {
+	name := strings.TrimSuffix(filepath.Base(f.path), ".jsonl")
+	return name[max(0, len(name)-36):]
 }
 
 // keptBelow finds the files of sessions.
