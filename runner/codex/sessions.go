@@ -261,8 +261,10 @@ func (r *Runtime) adopt(thread, folder string) (bool, error) {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return false, nil // it was there already, and codex did not want it
 	}
-	if err := os.WriteFile(to, b, 0o600); err != nil {
-		return false, fmt.Errorf("codex: adopt: %w", err)
+	// Written beside its place and moved there: a kill in between must not leave half a session.
+	part := to + ".part"
+	if err := errors.Join(os.WriteFile(part, b, 0o600), os.Rename(part, to)); err != nil {
+		return false, fmt.Errorf("codex: adopt: %w", errors.Join(err, os.Remove(part)))
 	}
 	return true, nil
 }
