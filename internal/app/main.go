@@ -34,6 +34,7 @@ const usage = `Drawbridge bridges Telegram chats to coding agents and puts their
   drawbridge gateway   only the part that speaks to Telegram (needs Redis)
   drawbridge host      only the part that runs agents (needs Redis)
   drawbridge config    what is in force, and where each value came from
+  drawbridge doctor    whether the projects and agents of this host can be used, and why not
   drawbridge audit     who decided what, as lines of JSON
   drawbridge version
 
@@ -57,6 +58,7 @@ func Main(ctx context.Context, p Process) int {
 		"host":    roleCommand(config.RoleHost),
 		"config":  configCommand,
 		"audit":   auditCommand,
+		"doctor":  doctorCommand,
 		"version": versionCommand,
 		"help":    helpCommand, "-h": helpCommand, "--help": helpCommand, "-help": helpCommand,
 	}
@@ -158,6 +160,19 @@ func configCommand(_ context.Context, p Process, args []string) error {
 		fmt.Fprintln(p.Err, "warning: "+w) //nolint:errcheck // the values follow
 	}
 	return c.Explain(p.Out)
+}
+
+func doctorCommand(ctx context.Context, p Process, args []string) error {
+	f := flag.NewFlagSet("doctor", flag.ContinueOnError)
+	file := f.String("config", "", "the configuration `file`")
+	if err := parse(f, p, args); err != nil {
+		return err
+	}
+	c, err := config.Load(p.Env, *file)
+	if err != nil {
+		return err
+	}
+	return Doctor(ctx, c, p.Out)
 }
 
 func auditCommand(ctx context.Context, p Process, args []string) error {
