@@ -106,7 +106,7 @@ func TestTheStoreWasAway(t *testing.T) {
 	card := k.reads(ada, p, "touch ran")
 	k.idleTaps()
 	k.bot.tellOutage(t.Context(), 95*time.Second)
-	k.reads(ada, p, "The store was away for 1 min 35 s. What you sent is kept; questions of the agent in that time were refused.")
+	k.reads(ada, p, "The store was away for 1 min 35 s. What you sent is kept. A question that the agent had in that time may have been refused.")
 	k.tap(ada, ada, card.ID, "Deny")
 	k.idle()
 	for _, m := range k.rig.chat(grace) {
