@@ -36,6 +36,9 @@ type Lease struct {
 	TTL    time.Duration // 4 s if 0
 	Renew  time.Duration // 1 s if 0; also how often others look whether it lapsed
 	Logger *slog.Logger
+
+	seen  leaseDoc  // somebody else's term as it stood when it was last looked at
+	since time.Time // by this process's own clock, when it was first seen so
 }
 
 type leaseDoc struct {
@@ -116,9 +119,11 @@ func (l *Lease) wait(ctx context.Context, hints *<-chan store.Message) {
 func (l *Lease) acquire(ctx context.Context) (fence int64, won bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.trust())
 	defer cancel()
+	var standing leaseDoc
 	err = store.Update(ctx, l.DB, func(t *store.Txn) error {
 		won = false
 		d, _, err := store.Get[leaseDoc](t, leaseKey(l.Name))
+		standing = d
 		damaged := errors.Is(err, store.ErrDamaged)
 		if err != nil && !damaged {
 			return err
@@ -131,13 +136,26 @@ func (l *Lease) acquire(ctx context.Context) (fence int64, won bool, err error) 
 			d.Fence = store.Micros(now)
 		}
 		// An owner that asks again has lost its term: with a fence of its own, the new one can't be taken for the old.
-		if d.Owner != "" && d.Owner != l.Owner && d.Until.After(now) {
+		if d.Owner != "" && d.Owner != l.Owner && d.Until.After(now) && !l.silent(d) {
 			return nil
 		}
 		won, fence = true, d.Fence+1
 		return store.Put(t, leaseKey(l.Name), leaseDoc{V: Version, Owner: l.Owner, Fence: fence, Until: now.Add(l.ttl())})
 	})
+	if err == nil && !won && !standing.same(l.seen) {
+		l.seen, l.since = standing, time.Now()
+	}
 	return fence, won && err == nil, err
+}
+
+// silent reports whether d has stood unchanged for so long, by this process's own clock, that its owner cannot trust itself
+// any more. It matters where the store's clock has stepped back: by that clock the term would end much later.
+func (l *Lease) silent(d leaseDoc) bool {
+	return d.same(l.seen) && time.Since(l.since) > l.ttl()+l.renew()
+}
+
+func (d leaseDoc) same(o leaseDoc) bool {
+	return d.Owner == o.Owner && d.Fence == o.Fence && d.Until.Equal(o.Until)
 }
 
 // extend prolongs the term; false means that it is over for good.

@@ -178,3 +178,39 @@ func TestFenceRefusesCommitsOfAnOldTerm(t *testing.T) {
 		}
 	})
 }
+
+// TestTermOfASteppedClockEnds: the store's clock went back by an hour and the holder died. Others must not wait for an hour,
+// and not be faster than a living holder that renews.
+func TestTermOfASteppedClockEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := bubbleStore(t)
+		hold := func() {
+			err := store.Update(t.Context(), db, func(tx *store.Txn) error {
+				now, err := tx.Now()
+				if err != nil {
+					return err
+				}
+				return store.Put(tx, leaseKey("poll"), leaseDoc{V: Version, Owner: "dead", Fence: 7, Until: now.Add(time.Hour)})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		hold()
+		b := contend(t, lease(t, db, "b"))
+		for range 6 { // it lives, and renews
+			pass(time.Second)
+			hold()
+		}
+		pass(4 * time.Second)
+		if b.acting.Load() {
+			t.Error("another began while the holder could still trust itself")
+		}
+		pass(3 * time.Second)
+		if !b.acting.Load() || b.fence.Load() != 8 {
+			t.Errorf("acting %v with fence %d, want a term after fence 7", b.acting.Load(), b.fence.Load())
+		}
+		b.stop(t)
+	})
+}
