@@ -90,6 +90,9 @@ func (s *session) itemCompleted(f itemFrame) {
 	} else if e.Text != "" && (e.Kind == runner.ItemMessage || e.Kind == runner.ItemPlan) && !i.hidden {
 		s.queue.emit(runner.Event{Kind: runner.ContentDelta, Turn: i.turn, Item: &runner.Item{ID: i.event.ID, Kind: e.Kind, Text: e.Text}})
 	}
+	if t := s.turn; t != nil && t.held.plan && e.Kind == runner.ItemPlan && !i.hidden {
+		t.plan = e.Text // the last one is the plan that a person decides
+	}
 	e.ID = i.event.ID
 	i.event = e
 	s.complete(itemKey(f.ThreadID, f.Item.ID), i, statusOf(f.Item))

@@ -70,6 +70,7 @@ type turn struct {
 	usage    runner.Usage
 	last     *turnError // the last error that codex told
 	loose    string     // a looser echo that came while it ran
+	plan     string     // with which it ends, while the chat plans
 }
 
 func newSession(r *Runtime, o runner.Options) *session {

@@ -298,6 +298,7 @@ func (s *session) result(t *turn, f turnFrame) runner.Result {
 	case t.loose != "":
 		r.Outcome, r.Reason = runner.Interrupted, "Codex loosened what it is held to ("+t.loose+"), so the turn was stopped."
 	case f.Turn.Status == "completed":
+		r.Plan = t.plan
 	case f.Turn.Status == "interrupted":
 		r.Outcome, r.Reason = runner.Interrupted, "Codex ended the turn."
 	default:
