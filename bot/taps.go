@@ -123,7 +123,12 @@ func (b *Bot) stopTap(t *store.Txn, s author, turn string) (notice, error) {
 		return notice{}, err
 	}
 	if c.Active == nil || c.Active.Turn != turn {
-		return notice{text: textNothingRuns}, nil
+		live, _, err := SentAs(t, liveSlot(turn))
+		if err != nil || s.tapped == 0 || live.MessageID == s.tapped {
+			return notice{text: textNothingRuns}, err
+		}
+		// A copy of the live message, sent twice by a lost response: nobody else would ever change it.
+		return notice{text: textNothingRuns}, b.cfg.Outbox.Put(t, Outgoing{Chat: s.chat, Kind: KindButtons, MessageID: s.tapped})
 	}
 	done, err := b.stop(t, s.chat, time.Time{}, false)
 	return notice{text: stoppedWords(done)}, err

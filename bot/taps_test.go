@@ -365,3 +365,30 @@ func TestADeadHostsCardSaysSo(t *testing.T) {
 		t.Errorf("%d approvals are still open (%v)", len(open), err)
 	}
 }
+
+// TestStopOfACopyOfALiveMessage: Telegram's response to the first live message was lost, so it was sent twice. The copy says
+// that nothing runs once it is tapped, and keeps no button; the other one keeps its own.
+func TestStopOfACopyOfALiveMessage(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	k.sim("POST", "faults", object{"method": "sendMessage", "times": 1, "lose_response": true}, nil)
+	p := k.say(ada, ada, "fail on purpose")
+	k.reads(ada, p, "Failed after")
+	k.idle()
+	var copies []seen
+	for _, m := range k.rig.chat(ada) {
+		if m.ID > p && m.has(textStop) {
+			copies = append(copies, m)
+		}
+	}
+	if len(copies) != 1 {
+		t.Fatalf("%d copies have a Stop button", len(copies))
+	}
+	if n := k.tap(ada, ada, copies[0].ID, textStop); n.Text != textNothingRuns {
+		t.Errorf("the tap says %q", n.Text)
+	}
+	k.becomes(ada, copies[0].ID, textWorking)
+	if m := k.reads(ada, p, "Failed after"); !m.has(textContinue) {
+		t.Errorf("the turn's end has the buttons %q", m.labels())
+	}
+}
