@@ -234,7 +234,7 @@ func TestListsKeepTelegramsLimits(t *testing.T) {
 func TestKeyboardsAreNeverRefused(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{noHost: true})
-	k.meet(ada)
+	k.reads(ada, k.say(ada, ada, "/help"), "/mode") // a person writes first
 	var rows [][]option
 	for i := range 150 {
 		rows = append(rows, []option{{Label: []string{"", " ", "\u200b", "ok"}[i%4], Style: "sparkling", choice: choice{Do: doMode, Args: []string{"auto"}}}})

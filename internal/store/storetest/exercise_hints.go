@@ -184,7 +184,8 @@ func testListenConfirmed(t *testing.T, db store.DB) {
 				for found := false; !found; {
 					select {
 					case m := <-ch:
-						found = string(m.Body) == mine
+						// The empty one says that hints were lost among those of the others: whoever waits reads again then.
+						found = string(m.Body) == mine || m.Topic == ""
 					case <-timeout:
 						t.Errorf("%s was not heard", mine)
 						found = true
