@@ -174,6 +174,12 @@ func (b *Bot) adopt(t *store.Txn, s author, id approvals.ID) error {
 	if err != nil || !ok || s.tapped == 0 || c.Chat != s.chat.Key() {
 		return err
 	}
+	for posting := 1; posting < c.Posts; posting++ {
+		old, _, err := SentAs(t, slotOf(id, posting))
+		if err != nil || old.MessageID == s.tapped {
+			return err // the card stands again further down, whether that has arrived there or not
+		}
+	}
 	sent, known, err := SentAs(t, c.slot(id))
 	if err != nil {
 		return err

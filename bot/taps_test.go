@@ -372,7 +372,8 @@ func TestStopOfACopyOfALiveMessage(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	k.sim("POST", "faults", object{"method": "sendMessage", "times": 1, "lose_response": true}, nil)
-	p := k.say(ada, ada, "fail on purpose")
+	p := k.say(ada, ada, "run touch one\nfail on purpose")
+	k.tap(ada, ada, k.reads(ada, p, "Run this command?").ID, "Deny") // the live message is out by then
 	k.reads(ada, p, "Failed after")
 	k.idle()
 	var copies []seen
