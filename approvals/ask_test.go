@@ -250,8 +250,8 @@ func TestCategoriesOnlyBecomeStricter(t *testing.T) {
 		"deleting a file":          {Kind: runner.KindFileChange, Files: []runner.FileChange{{Path: "a.go", Op: runner.FileDelete}}, Categories: read},
 		"writing a git hook":       {Kind: runner.KindFileChange, Files: []runner.FileChange{{Path: ".git/hooks/pre-commit", Op: runner.FileEdit}}, Categories: read},
 		"writing a secret":         {Kind: runner.KindFileChange, Files: []runner.FileChange{{Path: ".env", Op: runner.FileEdit}}, Categories: read},
-		"publishing in a sandbox":  {Kind: runner.KindCommand, Command: "git push", Folder: "/work/p1", Categories: read},
-		"a secret read by command": {Kind: runner.KindCommand, Command: "cat ~/.ssh/id_rsa", Folder: "/work/p1", Categories: read},
+		"publishing in a sandbox":  {Kind: runner.KindCommand, Command: "git push", Folder: "/srv/p1", Categories: read},
+		"a secret read by command": {Kind: runner.KindCommand, Command: "cat ~/.ssh/id_rsa", Folder: "/srv/p1", Categories: read},
 	} {
 		a := ask(t.Context(), h, turn(under(policy.AutoAcceptEdits, policy.Default)), q)
 		select {

@@ -11,7 +11,7 @@ import (
 )
 
 func edit(paths ...string) runner.Question {
-	q := runner.Question{Kind: runner.KindFileChange, Folder: "/work/p1", Categories: []policy.Category{policy.Write}}
+	q := runner.Question{Kind: runner.KindFileChange, Folder: "/srv/p1", Categories: []policy.Category{policy.Write}}
 	for _, p := range paths {
 		q.Files = append(q.Files, runner.FileChange{Path: p, Op: runner.FileEdit, Diff: "+x"})
 	}
@@ -61,7 +61,7 @@ func TestGrantsSpareOnlyWhatTheyWereGivenFor(t *testing.T) {
 	protected := edit("a.go") // its folder is a link by now
 	protected.Categories = append(protected.Categories, policy.Protected)
 	elsewhere := command("go test ./...")
-	elsewhere.Folder = "/work/p1/sub"
+	elsewhere.Folder = "/srv/p1/sub"
 	deletion := edit("a.go")
 	deletion.Files[0].Op = runner.FileDelete
 	inBackground := command("go test ./...")
@@ -178,9 +178,9 @@ func TestAGrantIsShownExactly(t *testing.T) {
 		q    runner.Question
 		want approvals.Grant
 	}{
-		{command("go test -race ./..."), approvals.Grant{Prefix: "go test", Folder: "/work/p1"}},
-		{command("make  docs"), approvals.Grant{Command: "make  docs", Folder: "/work/p1"}},
-		{edit("b.go", "a.go", "b.go"), approvals.Grant{Paths: []string{"a.go", "b.go"}, Folder: "/work/p1"}},
+		{command("go test -race ./..."), approvals.Grant{Prefix: "go test", Folder: "/srv/p1"}},
+		{command("make  docs"), approvals.Grant{Command: "make  docs", Folder: "/srv/p1"}},
+		{edit("b.go", "a.go", "b.go"), approvals.Grant{Paths: []string{"a.go", "b.go"}, Folder: "/srv/p1"}},
 		{tool("mcp__x", policy.Network), approvals.Grant{Tool: "mcp__x"}},
 	} {
 		a := ask(t.Context(), x.h, turn(under(policy.ApprovalRequired, policy.Default)), test.q)

@@ -131,12 +131,12 @@ func under(m policy.Mode, i policy.Interaction) *allowing {
 func turn(p *allowing) approvals.Run {
 	return approvals.Run{
 		ID: "t1", Chat: chat, Project: "p1", Session: "s1", Turn: "t1", Runtime: "native", Prompted: "11",
-		Workspace: policy.Workspace{Root: "/work/p1", Home: "/home/u"}, Policy: p.read,
+		Workspace: policy.Workspace{Root: "/srv/p1", Home: "/home/u"}, Policy: p.read,
 	}
 }
 
 func command(line string) runner.Question {
-	return runner.Question{Kind: runner.KindCommand, Title: "Run", Command: line, Folder: "/work/p1", Categories: []policy.Category{policy.Terminal}}
+	return runner.Question{Kind: runner.KindCommand, Title: "Run", Command: line, Folder: "/srv/p1", Categories: []policy.Category{policy.Terminal}}
 }
 
 // asked is a question on its way.

@@ -161,7 +161,7 @@ func everywhere() []placed {
 		with("command", true, func(_ *approvals.Run, q *runner.Question, text string) { *q = command("echo " + text) }),
 		with("folder", true, func(_ *approvals.Run, q *runner.Question, text string) {
 			*q = command("make")
-			q.Folder = "/work/p1/" + text
+			q.Folder = "/srv/p1/" + text
 		}),
 		with("path", true, func(_ *approvals.Run, q *runner.Question, text string) {
 			q.Kind, q.Tool = runner.KindFileChange, ""

@@ -179,11 +179,12 @@ func TestChatWithoutAModeHasTheDefaultAndAnUnknownOneTheStrictest(t *testing.T) 
 	t.Parallel()
 	h := newHouse(t)
 	chats := NewChats(ChatsConfig{DB: h.db, Logger: silent(), Approvals: h.gateway, DefaultMode: policy.Auto})
+	const later = `{"v":9,"id":"1","mode":"auto-accept-edits","later":{"field":["x",1]}}`
 	for stored, want := range map[string]policy.Mode{
-		`{"v":1,"id":"1"}`:                                                      policy.Auto,
-		`{"v":1,"id":"1","mode":"yolo"}`:                                        policy.ApprovalRequired,
-		`{"v":1,"id":"1","mode":"full-access"}`:                                 policy.FullAccess,
-		`{"v":9,"id":"1","mode":"auto-accept-edits","later":{"field":["x",1]}}`: policy.AutoAcceptEdits,
+		`{"v":1,"id":"1"}`:                      policy.Auto,
+		`{"v":1,"id":"1","mode":"yolo"}`:        policy.ApprovalRequired,
+		`{"v":1,"id":"1","mode":"full-access"}`: policy.FullAccess,
+		later:                                   policy.AutoAcceptEdits,
 	} {
 		if err := h.db.Commit(t.Context(), store.Batch{Rev: store.NewRev(), Put: map[string][]byte{chatKey("1"): []byte(stored)}}); err != nil {
 			t.Fatal(err)
