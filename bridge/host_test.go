@@ -407,3 +407,24 @@ func TestShortOutageCostsNoTurn(t *testing.T) {
 	}
 	h.shown.ended(t, "t.u:1")
 }
+
+// TestTurnWithoutAnOrderIsAllowedNothing, also in the moment before the host has noticed that it was taken away.
+func TestTurnWithoutAnOrderIsAllowedNothing(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	host := NewHost(HostConfig{DB: h.db, Name: "laptop", Log: NewLog(h.db, "laptop"), Logger: silent()})
+	order := Order{Turn: "t.u:1", Chat: "7"}
+	h.update(func(tx *store.Txn) error {
+		if err := store.Put(tx, orderKey("laptop", order.Turn), order); err != nil {
+			return err
+		}
+		return store.Put(tx, mirrorKey("laptop", "7"), Mirror{V: Version, Mode: policy.FullAccess, Interaction: policy.Default})
+	})
+	if p, err := host.policy(t.Context(), order); err != nil || p.Mode != policy.FullAccess {
+		t.Errorf("while it is ordered: %v, %v", p, err)
+	}
+	h.update(func(tx *store.Txn) error { tx.Delete(orderKey("laptop", order.Turn)); return nil })
+	if p, err := host.policy(t.Context(), order); !errors.Is(err, errDisowned) {
+		t.Errorf("once it was taken away: %v, %v", p, err)
+	}
+}
