@@ -156,7 +156,12 @@ func (l *line) shell(code string) {
 		l.search(code)
 	}
 	// A shell runs what stands above a mistake before it sees it, and dash ends a quote where bash does not.
-	posix, _ := parse(code, syntax.LangPOSIX)
+	posix, posixErr := parse(code, syntax.LangPOSIX)
+	if posixErr != nil && err == nil && strings.Contains(code, "$'") && strings.Contains(code, `\'`) {
+		// What is bash alone (&>, say) hides what follows it from the other reading, which may be another one here.
+		l.hide()
+		l.search(code)
+	}
 	for _, s := range append(stmts, posix...) {
 		l.walk(s)
 	}

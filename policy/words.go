@@ -117,14 +117,14 @@ func (l *line) part(p syntax.WordPart, quoted bool) []string {
 		return l.parts(p.Parts, true)
 	case *syntax.ParamExp:
 		values := l.parameter(p)
-		if !quoted && l.vars["IFS"] != nil {
-			// Whoever chooses where words are split chooses the words.
-			return []string{string(anyText)}
-		}
 		if !quoted {
 			values = slices.Clone(values)
 			for i := range values {
 				values[i] = unquoted(values[i])
+			}
+			if l.vars["IFS"] != nil {
+				// Whoever chooses where words are split chooses the words, or leaves them as they are.
+				values = append(values, string(anyText))
 			}
 		}
 		return values
