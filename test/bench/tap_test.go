@@ -47,7 +47,7 @@ func benchmarkTap(b *testing.B, redisURL string) {
 		}
 		return runner.Result{Outcome: runner.Completed}, nil
 	})
-	startApp(b, t.url, redisURL, agent)
+	startApp(b, t.url, redisURL, agent, bot.DefaultPace().Faster(1e6))
 	await(b, "a poll", t.polled)
 
 	var ran, acked []time.Duration
@@ -67,7 +67,7 @@ func benchmarkTap(b *testing.B, redisURL string) {
 }
 
 // startApp runs the whole program in this process until the benchmark ends: as one on bbolt, as two on Redis.
-func startApp(b *testing.B, telegram, redisURL string, agent runner.Runtime) {
+func startApp(b *testing.B, telegram, redisURL string, agent runner.Runtime, pace bot.Pace) {
 	b.Helper()
 	roles := []config.Role{config.RoleServe}
 	if redisURL != "" {
@@ -88,8 +88,7 @@ func startApp(b *testing.B, telegram, redisURL string, agent runner.Runtime) {
 		}
 		c.Runtimes, c.DefaultRuntime = nil, agent.Name()
 		o := app.Options{
-			Config: c, Role: role, Logger: errorsOnly(b), Pace: bot.DefaultPace().Faster(1e6),
-			Runtimes: []runner.Runtime{agent},
+			Config: c, Role: role, Logger: errorsOnly(b), Pace: pace, Runtimes: []runner.Runtime{agent},
 		}
 		ready := make(chan struct{})
 		o.Ready = func() { close(ready) }

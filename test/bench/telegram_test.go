@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -31,7 +32,13 @@ type telegram struct {
 	tapped chan time.Time // when an update with a tap left
 	acked  chan time.Time // when the answer to a tap came
 	cards  chan int64     // messages with the button Allow, once the bot knows their number
+
+	prompted chan time.Time // when an update with a message left
+	words    chan time.Time // when text with marker came
 }
+
+// marker stands in the text that words waits for.
+const marker = "first-words"
 
 // startTelegram serves until the benchmark ends.
 func startTelegram(b *testing.B) *telegram {
@@ -39,6 +46,7 @@ func startTelegram(b *testing.B) *telegram {
 	t := &telegram{
 		b: b, sim: telegramtest.New(telegramtest.Config{Token: token, Rates: telegramtest.Rates{Off: true}}),
 		polled: make(chan time.Time, 1), tapped: make(chan time.Time, 8), acked: make(chan time.Time, 8), cards: make(chan int64, 8),
+		prompted: make(chan time.Time, 8), words: make(chan time.Time, 1),
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -63,7 +71,12 @@ func startTelegram(b *testing.B) *telegram {
 // startModel serves an agent that does what its prompt says. Nobody asks it anything but whether it is there.
 func startModel(b *testing.B) string {
 	b.Helper()
-	m, err := modeltest.New(modeltest.Config{Script: modeltest.Demo()})
+	return startScript(b, modeltest.Demo())
+}
+
+func startScript(b *testing.B, script modeltest.Script) string {
+	b.Helper()
+	m, err := modeltest.New(modeltest.Config{Script: script})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -90,12 +103,20 @@ func (t *telegram) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if method == "getUpdates" {
 		note(t.polled, came)
 	}
+	if body, err := io.ReadAll(r.Body); err == nil {
+		if bytes.Contains(body, []byte(marker)) {
+			note(t.words, came)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	held := answer{header: http.Header{}, status: http.StatusOK}
 	t.sim.ServeHTTP(&held, r)
 	maps.Copy(w.Header(), held.header)
 	switch {
 	case method == "getUpdates" && bytes.Contains(held.body.Bytes(), []byte(`"callback_query"`)):
 		note(t.tapped, time.Now())
+	case method == "getUpdates" && bytes.Contains(held.body.Bytes(), []byte(`"message"`)):
+		note(t.prompted, time.Now())
 	case method == "answerCallbackQuery":
 		note(t.acked, came)
 	}

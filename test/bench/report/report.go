@@ -84,6 +84,11 @@ func targets() []target {
 	each("a tap leaves the Bot API, Ask returns: median", "test/bench.Tap", "p50-ms", "ms", 5)
 	each("a tap leaves the Bot API, Ask returns: 99th percentile", "test/bench.Tap", "p99-ms", "ms", 25)
 	each("a tap leaves the Bot API, its answer arrives: median", "test/bench.Tap", "ack-p50-ms", "ms", 0)
+	each("decided, Ask returns (with the decision's commit): 99th percentile", "approvals.TapToAnswer", "p99-ms", "ms", 10)
+	each("a call that the table allows: 99th percentile", "test/bench.Gate", "p99-ms", "ms", 2)
+	each("a prompt leaves the Bot API, the agent has it: median", "test/bench.FirstText", "prompt-p50-ms", "ms", 50)
+	each("an agent's first text arrives in the chat: median", "test/bench.FirstText", "words-p50-ms", "ms", 30)
+	each("a command with 60,000 lines: memory above idle", "test/bench.Output", "above-MB", "MB", 100)
 	each("serve, from its start to the first getUpdates: median", "test/bench.Ready", "p50-ms", "ms", 250)
 	each("serve, from its start to the first getUpdates: slowest", "test/bench.Ready", "p99-ms", "ms", 250)
 	out = append(
