@@ -11,6 +11,9 @@ type Difference struct {
 	Category policy.Category `json:"category"`
 	Modes    []policy.Mode   `json:"modes,omitempty"` // in which it is so while the interaction is default
 	Plan     bool            `json:"plan,omitempty"`  // it is so in plan, too
+	// To is what becomes of the action instead of what the table says, where that is always the same; what is looser runs
+	// where it is empty.
+	To policy.Verdict `json:"to,omitempty"`
 	// What says, for people, what is done unasked, or what is asked or refused although the table allows it.
 	What string `json:"what"`
 }

@@ -35,36 +35,6 @@ type Runtime interface {
 	Open(ctx context.Context, o Options) (Session, error)
 }
 
-// State is what is known of a runtime on a host.
-type State string
-
-// The states of a Capability.
-const (
-	Checking State = "checking"
-	Failed   State = "failed"
-	Ready    State = "ready"
-)
-
-// Capability is what a runtime can do on a host. For each "no" there is a reason in Why, under the name of the field in
-// JSON, of the mode, or one of the names beside Difference, in words that can be shown to a person.
-type Capability struct {
-	State   State  `json:"state"`
-	Version string `json:"version,omitempty"`
-	// Problem says, for Failed, what is wrong and what to do about it.
-	Problem string `json:"problem,omitempty"`
-	// Modes holds the effective mode for each mode that can be asked for; never a looser one.
-	Modes     map[policy.Mode]policy.Mode `json:"modes,omitempty"`
-	Plan      bool                        `json:"plan"`
-	Questions bool                        `json:"questions"`
-	Steer     bool                        `json:"steer"`
-	Rewind    bool                        `json:"rewind"`
-	Why       map[string]string           `json:"why,omitempty"`
-	// Looser names the cells of the table in which the runtime is looser than it; there is no unnamed one.
-	Looser []Difference `json:"looser,omitempty"`
-	// Stricter names those in which it asks or refuses more.
-	Stricter []Difference `json:"stricter,omitempty"`
-}
-
 // Options is what a session is opened with.
 type Options struct {
 	Folder string // the workspace, absolute
@@ -116,6 +86,9 @@ type Input struct {
 	Turn  string `json:"turn"` // id of the turn
 	Text  string `json:"text"`
 	Files []File `json:"files,omitempty"`
+	// Model and Effort are of Capability.Models; empty for the runtime's own. Whoever gives them has looked them up there.
+	Model  string `json:"model,omitempty"`
+	Effort string `json:"effort,omitempty"`
 }
 
 // File is an attachment, already on this host.

@@ -131,7 +131,7 @@ func (i initialized) check(mode string) error {
 	switch {
 	case err != nil:
 		return errors.New("claude: the program does not say its version, so it is not used")
-	case v.before(oldest()):
+	case v.Before(oldest()):
 		return fmt.Errorf("claude: %s", tooOld(v))
 	case i.HooksApplied == nil || !*i.HooksApplied || !i.OnFailure:
 		return errors.New("claude: the program does not let Drawbridge decide each of its calls (a managed setting may switch hooks off), so it is not used")

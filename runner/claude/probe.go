@@ -78,19 +78,19 @@ func looser() []runner.Difference {
 }
 
 // version is what the program says of itself.
-func (r *Runtime) version(ctx context.Context) (version, string) {
+func (r *Runtime) version(ctx context.Context) (runner.Version, string) {
 	out, code, err := r.run(ctx, "--version")
 	if err != nil {
-		return version{}, sentence(explainStart(r.config.Program, err))
+		return runner.Version{}, sentence(explainStart(r.config.Program, err))
 	}
 	v, err := parseVersion(out)
 	switch {
 	case ctx.Err() != nil:
-		return version{}, "Claude Code does not answer."
+		return runner.Version{}, "Claude Code does not answer."
 	case err != nil || code != 0:
-		return version{}, "Claude Code does not say its version, so it is not used. Install it again: npm install -g @anthropic-ai/claude-code"
-	case v.before(oldest()):
-		return version{}, tooOld(v)
+		return runner.Version{}, "Claude Code does not say its version, so it is not used. Install it again: npm install -g @anthropic-ai/claude-code"
+	case v.Before(oldest()):
+		return runner.Version{}, tooOld(v)
 	}
 	return v, ""
 }

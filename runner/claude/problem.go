@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"drawbridge/internal/jsonl"
+	"drawbridge/runner"
 )
 
 // What goes wrong, in words by which a person can act.
@@ -20,7 +21,7 @@ const (
 	noModel     = "The model is not available to this account, or does not exist. Choose another one."
 )
 
-func tooOld(v version) string {
+func tooOld(v runner.Version) string {
 	return fmt.Sprintf("Claude Code %s is older than %s, the oldest version that Drawbridge was tested with. Update it: npm install -g @anthropic-ai/claude-code", v, oldest())
 }
 

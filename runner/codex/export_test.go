@@ -28,5 +28,5 @@ func Less(a, b string) (bool, error) {
 		return false, err
 	}
 	w, err := versionIn(b)
-	return v.less(w), err
+	return v.Before(w), err
 }

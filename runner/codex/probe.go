@@ -70,7 +70,7 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 		return c, err
 	}
 	c.Version = v.String()
-	if v.less(oldest()) {
+	if v.Before(oldest()) {
 		return c, &tooOldError{v}
 	}
 	srv, err := r.acquire(ctx)
@@ -123,13 +123,13 @@ func (r *Runtime) output(ctx context.Context, p program, args ...string) (string
 	return string(out), nil
 }
 
-func (r *Runtime) askVersion(ctx context.Context, p program) (version, error) {
+func (r *Runtime) askVersion(ctx context.Context, p program) (runner.Version, error) {
 	if err := r.prepare(); err != nil {
-		return version{}, err
+		return runner.Version{}, err
 	}
 	out, err := r.output(ctx, p, "--version")
 	if err != nil {
-		return version{}, fmt.Errorf("codex: version: %w", err)
+		return runner.Version{}, fmt.Errorf("codex: version: %w", err)
 	}
 	return versionIn(out)
 }

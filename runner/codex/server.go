@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"drawbridge/internal/jsonl"
+	"drawbridge/runner"
 )
 
 // server is one running app-server, shared by the sessions that are open.
@@ -18,7 +19,7 @@ type server struct {
 	child   *child
 	timeout time.Duration
 	logger  *slog.Logger
-	version version
+	version runner.Version
 	group   sync.WaitGroup
 	over    chan struct{} // closed when codex has ended
 	cause   error         // why it ended by itself; valid once over is closed
@@ -87,7 +88,7 @@ func (s *server) introduce(ctx context.Context, limit time.Duration) error {
 	if s.version, err = versionIn(got.UserAgent); err != nil {
 		return fmt.Errorf("codex: start: %w", err)
 	}
-	if s.version.less(oldest()) {
+	if s.version.Before(oldest()) {
 		return fmt.Errorf("codex: start: %w", &tooOldError{s.version})
 	}
 	if err := s.peer.Notify("initialized", nil); err != nil {
