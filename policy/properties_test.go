@@ -150,6 +150,18 @@ func TestWrappingTwiceNeverLosesACategory(t *testing.T) {
 	})
 }
 
+// TestHereDocumentsThatNothingEnds are read to the end of the text, as a shell does.
+func TestHereDocumentsThatNothingEnds(t *testing.T) {
+	t.Parallel()
+	in := workspace(t)
+	for _, command := range []string{"bash <<EOF\ngo get example.org/x", "sh <<-'E X'\n\tgit push", "cat <<A; bash <<B\nx\nA\ngo get example.org/x"} {
+		got := Classify(command, in)
+		if !slices.Contains(got, Network) || !slices.Contains(got, Unknown) || Grantable(command, in) {
+			t.Errorf("%q = %v", command, got)
+		}
+	}
+}
+
 var assigned = regexp.MustCompile(`\b([A-Za-z_]\w*):?=`)
 
 // gives tells whether a line assigns a variable that another one uses: joined, the other one says more than alone.

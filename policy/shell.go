@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -14,6 +15,7 @@ const (
 	maxNesting = 24       // commands within commands within …; a program that runs another takes two or three
 	maxCalls   = 4096     // calls looked at, over all nesting and all values of variables
 	maxDirs    = 16       // folders that are followed
+	maxUnended = 4        // here-documents without an end that are followed
 	maxRounds  = 4        // rounds until variables, folders and aliases stand still
 )
 
@@ -110,9 +112,39 @@ func (l *line) hide() {
 	l.found.add(Unknown)
 }
 
-// parse reads the statements of a command, up to the first mistake. A panic of the parser, which reads foreign bytes, is
-// a mistake like any other.
-func parse(command string, lang syntax.LangVariant) (stmts []*syntax.Stmt, err error) {
+// parse reads the statements of a command, up to the first mistake. A here-document that nothing ends is a mistake, and
+// yet what a shell feeds to its command, up to the end of the text: it is read so.
+func parse(command string, lang syntax.LangVariant) ([]*syntax.Stmt, error) {
+	stmts, mistake := statements(command, lang)
+	err := mistake
+	for range maxUnended {
+		word, ok := unended(err)
+		if !ok {
+			break
+		}
+		command += "\n" + word
+		stmts, err = statements(command, lang)
+	}
+	return stmts, mistake
+}
+
+// unended is the word that would end the here-document whose end is missing.
+func unended(err error) (word string, ok bool) {
+	var p syntax.ParseError
+	if !errors.As(err, &p) {
+		return "", false
+	}
+	quoted, ok := strings.CutPrefix(p.Text, "unclosed here-document ")
+	if !ok {
+		return "", false
+	}
+	word, err = strconv.Unquote(quoted)
+	return word, err == nil && word != ""
+}
+
+// statements is parse for a text as it stands. A panic of the parser, which reads foreign bytes, is a mistake like any
+// other.
+func statements(command string, lang syntax.LangVariant) (stmts []*syntax.Stmt, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errCommand, p)
