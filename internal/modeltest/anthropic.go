@@ -79,11 +79,14 @@ func decodeAnthropic(r io.Reader) (Request, error) {
 		Safeguards []struct {
 			Type string `json:"type"`
 		} `json:"safeguards"`
+		Output struct {
+			Effort string `json:"effort"`
+		} `json:"output_config"`
 	}
 	if err := json.NewDecoder(r).Decode(&body); err != nil {
 		return Request{}, fmt.Errorf("the body is not JSON: %w", err)
 	}
-	req := Request{Model: body.Model, Stream: body.Stream, Checked: len(body.Safeguards) > 0}
+	req := Request{Model: body.Model, Effort: body.Output.Effort, Stream: body.Stream, Checked: len(body.Safeguards) > 0}
 	if req.Model == "" || len(body.Messages) == 0 {
 		return Request{}, errors.New("messages: at least one message is required")
 	}

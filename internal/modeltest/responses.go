@@ -49,7 +49,10 @@ func decodeResponses(r io.Reader) (Request, responsesTools, error) {
 		Model        string `json:"model"`
 		Stream       bool   `json:"stream"`
 		Instructions string `json:"instructions"`
-		Input        []struct {
+		Reasoning    struct {
+			Effort string `json:"effort"`
+		} `json:"reasoning"`
+		Input []struct {
 			Type      string        `json:"type"`
 			Role      string        `json:"role"`
 			Content   responsesText `json:"content"`
@@ -70,7 +73,7 @@ func decodeResponses(r io.Reader) (Request, responsesTools, error) {
 	if err := json.NewDecoder(r).Decode(&body); err != nil {
 		return Request{}, tools, fmt.Errorf("the body is not JSON: %w", err)
 	}
-	req := Request{Model: body.Model, Stream: body.Stream}
+	req := Request{Model: body.Model, Effort: body.Reasoning.Effort, Stream: body.Stream}
 	if req.Model == "" || len(body.Input) == 0 {
 		return Request{}, tools, errors.New("you must provide a model and input")
 	}

@@ -27,6 +27,7 @@ type Script func(ctx context.Context, r Request) Reply
 type Request struct {
 	N        int // this is the Nth request to the server, from 1
 	Model    string
+	Effort   string // of its thinking, where the client names one
 	Messages []Message
 	Tools    []string // names
 	Stream   bool

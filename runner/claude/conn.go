@@ -39,6 +39,9 @@ type conn struct {
 	past  map[string]bool  // ids of those that have ended
 	steps steps            // the checklist
 
+	// model and effort are what the program was told to use; empty for its own. Only turns touch them, one at a time.
+	model, effort string
+
 	verdicts verdicts // of the program's own reviewer
 	aligning string   // the mode that was asked for last
 	rate     string   // how the limit of the account stood last
@@ -125,6 +128,9 @@ func (c *conn) greet(ctx context.Context, l launch) error {
 	return nil
 }
 
+// errUnheld says that the hook is not in place.
+var errUnheld = errors.New("does not let Drawbridge decide each of its calls")
+
 // check says what is wrong with a process that does not hold to the gate.
 func (i initialized) check(mode string) error {
 	v, err := parseVersion(i.Version)
@@ -134,7 +140,7 @@ func (i initialized) check(mode string) error {
 	case v.Before(oldest()):
 		return fmt.Errorf("claude: %s", tooOld(v))
 	case i.HooksApplied == nil || !*i.HooksApplied || !i.OnFailure:
-		return errors.New("claude: the program does not let Drawbridge decide each of its calls (a managed setting may switch hooks off), so it is not used")
+		return fmt.Errorf("claude: the program %w (a managed setting may switch hooks off), so it is not used", errUnheld)
 	case i.Mode != mode:
 		return fmt.Errorf("claude: the program started in mode %q, not in %q, so it is not used", i.Mode, mode)
 	}

@@ -220,15 +220,16 @@ func TestProbeSaysWhatIsWrong(t *testing.T) {
 	const in, out = `{"loggedIn":true}`, `{"loggedIn":false,"authMethod":"none"}`
 	for name, c := range map[string]struct {
 		transcript, version, says string
+		cause                     runner.Cause
 	}{
-		"ready":               {said("2.1.332 (Claude Code)", in) + ready("default"), "2.1.332", ""},
-		"newer":               {said("3.0.0", in) + ready("default"), "3.0.0", ""},
-		"too old":             {said("2.0.9 (Claude Code)", in) + ready("default"), "", "2.0.9 is older than 2.1.332"},
-		"no version":          {said("Claude Code", in) + ready("default"), "", "does not say its version"},
-		"not logged in":       {said("2.1.332", out) + ready("default"), "2.1.332", "/login"},
-		"login unclear":       {said("2.1.332", "what?") + ready("default"), "2.1.332", ""},
-		"it does not let ask": {said("2.1.332", in) + strings.Replace(ready("default"), `"hooks_applied":true,`, "", 1), "2.1.332", "decide each of its calls"},
-		"it does not start":   {said("2.1.332", in) + `{"dir":"exit","exit":1,"says":"broken pieces"}` + "\n", "2.1.332", "broken pieces"},
+		"ready":               {said("2.1.332 (Claude Code)", in) + ready("default"), "2.1.332", "", ""},
+		"newer":               {said("3.0.0", in) + ready("default"), "3.0.0", "", ""},
+		"too old":             {said("2.0.9 (Claude Code)", in) + ready("default"), "2.0.9", "2.0.9 is older than 2.1.332", runner.CauseOld},
+		"no version":          {said("Claude Code", in) + ready("default"), "", "does not say its version", runner.CauseVersion},
+		"not logged in":       {said("2.1.332", out) + ready("default"), "2.1.332", "/login", runner.CauseLogin},
+		"login unclear":       {said("2.1.332", "what?") + ready("default"), "2.1.332", "", ""},
+		"it does not let ask": {said("2.1.332", in) + strings.Replace(ready("default"), `"hooks_applied":true,`, "", 1), "2.1.332", "decide each of its calls", runner.CauseUnheld},
+		"it does not start":   {said("2.1.332", in) + `{"dir":"exit","exit":1,"says":"broken pieces"}` + "\n", "2.1.332", "broken pieces", runner.CauseProbe},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +242,7 @@ func TestProbeSaysWhatIsWrong(t *testing.T) {
 			if c.says != "" {
 				want = runner.Failed
 			}
-			if got.State != want || got.Version != c.version || !strings.Contains(got.Problem, c.says) || (got.Problem == "") != (c.says == "") {
+			if got.State != want || got.Version != c.version || !strings.Contains(got.Problem, c.says) || (got.Problem == "") != (c.says == "") || got.Cause != c.cause {
 				t.Errorf("probe says %+v", got)
 			}
 			if want == runner.Ready {
@@ -260,7 +261,7 @@ func TestProbeSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := r.Probe(t.Context())
-		if err != nil || got.State != runner.Failed || !strings.Contains(got.Problem, "is not installed") || got.Version != "" {
+		if err != nil || got.State != runner.Failed || !strings.Contains(got.Problem, "is not installed") || got.Version != "" || got.Cause != runner.CauseMissing {
 			t.Errorf("probe says %+v, %v", got, err)
 		}
 	})

@@ -184,9 +184,12 @@ type initialized struct {
 }
 
 type modelEntry struct {
-	Value    string `json:"value"`
-	Resolved string `json:"resolvedModel"`
-	Auto     bool   `json:"supportsAutoMode"`
+	Value    string   `json:"value"`
+	Resolved string   `json:"resolvedModel"`
+	Name     string   `json:"displayName"`
+	Auto     bool     `json:"supportsAutoMode"`
+	Effort   bool     `json:"supportsEffort"`
+	Efforts  []string `json:"supportedEffortLevels"`
 }
 
 // hookCall is a hook_callback.

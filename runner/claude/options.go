@@ -34,6 +34,10 @@ type launch struct {
 
 // arguments is the command line without the program.
 func (r *Runtime) arguments(l launch) ([]string, error) {
+	settings, err := json.Marshal(ownSettings())
+	if err != nil {
+		return nil, fmt.Errorf("claude: settings: %w", err)
+	}
 	args := []string{
 		"--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
 		// The question that is left when the hook says nothing comes to us.
@@ -42,8 +46,7 @@ func (r *Runtime) arguments(l launch) ([]string, error) {
 		"--permission-mode", l.mode,
 		// No settings of the user's, the project's or the local ones; no MCP servers but ours.
 		"--setting-sources", "", "--strict-mcp-config",
-		// Otherwise commands in plan mode go to the program's reviewer and are refused where there is none.
-		"--settings", `{"useAutoModeDuringPlan":false}`,
+		"--settings", string(settings),
 		"--disallowedTools", strings.Join(withheld(), ","),
 	}
 	if len(r.config.MCP) > 0 {
@@ -53,8 +56,8 @@ func (r *Runtime) arguments(l launch) ([]string, error) {
 		}
 		args = append(args, "--mcp-config", string(b))
 	}
-	if r.config.Model != "" {
-		args = append(args, "--model", r.config.Model)
+	if model := r.model(l.resume); model != "" {
+		args = append(args, "--model", model)
 	}
 	if l.resume {
 		args = append(args, "--resume", l.id)

@@ -1,11 +1,15 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,18 +28,21 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 	defer cancel()
 	c := runner.Capability{State: runner.Failed}
 	v, problem := r.version(limited)
-	if problem == "" {
+	if v != (runner.Version{}) {
 		c.Version = v.String()
+	}
+	if problem == nil {
 		problem = r.login(limited)
 	}
 	var ready initialized
-	if problem == "" {
+	if problem == nil {
 		ready, problem = r.look(limited)
 	}
 	if ctx.Err() != nil {
 		return runner.Capability{}, fmt.Errorf("claude: probe: %w", context.Cause(ctx))
 	}
-	if c.Problem = problem; problem != "" {
+	if problem != nil {
+		c.Problem, c.Cause = problem.words, problem.cause
 		return c, nil
 	}
 	c.State, c.Plan, c.Questions, c.Steer = runner.Ready, true, true, true
@@ -44,7 +51,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 		runner.WhyParallel: "Claude Code carries out one action after another, and asks for one at a time; only its sub-agents ask beside it.",
 		runner.WhySandbox:  "Claude Code's commands run without a sandbox.",
 	}
-	c.Looser = looser()
+	c.Looser, c.Models = looser(), ready.models(r.config.Model)
 	if len(r.config.MCP) == 0 {
 		c.Why[runner.WhyMCP] = "No external MCP server is configured."
 		c.Why[string(policy.Payment)] = "Only tools of external MCP servers are known to pay, and none is configured."
@@ -64,9 +71,53 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 		}
 		if why != "" {
 			c.Why[string(policy.Auto)] = "Claude's own reviewer is not used: " + why + ". What it would decide is asked instead."
+		} else {
+			c.Reviewer = "Claude's own reviewer"
 		}
 	}
 	return c, nil
+}
+
+// problem is why the program can't be used.
+type problem struct {
+	cause runner.Cause
+	words string // for people
+}
+
+// failed is a problem that an error tells.
+func failed(err error) *problem {
+	p := &problem{runner.CauseProbe, sentence(err)}
+	switch {
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+		p.cause = runner.CauseMissing
+	case errors.Is(err, errUnheld):
+		p.cause = runner.CauseUnheld
+	}
+	return p
+}
+
+// models are those that the program lists. The one that is configured is the default, also where it is not listed.
+func (i initialized) models(configured string) []runner.Model {
+	var list []runner.Model
+	found := false
+	for _, m := range i.Models {
+		if m.Value == "" || len(list) == runner.MaxModels {
+			continue
+		}
+		one := runner.Model{ID: m.Value, Name: m.Name, Default: m.Value == cmp.Or(configured, "default")}
+		if !one.Default && configured != "" && !found {
+			one.Default = m.Resolved == configured && m.Value != "default"
+		}
+		found = found || one.Default
+		if m.Effort {
+			one.Efforts = m.Efforts
+		}
+		list = append(list, one)
+	}
+	if !found && configured != "" {
+		list = slices.Insert(list, 0, runner.Model{ID: configured, Default: true})
+	}
+	return list[:min(len(list), runner.MaxModels)]
 }
 
 // looser are the cells in which the program does what the table would not let it.
@@ -78,56 +129,59 @@ func looser() []runner.Difference {
 }
 
 // version is what the program says of itself.
-func (r *Runtime) version(ctx context.Context) (runner.Version, string) {
+func (r *Runtime) version(ctx context.Context) (runner.Version, *problem) {
 	out, code, err := r.run(ctx, "--version")
 	if err != nil {
-		return runner.Version{}, sentence(explainStart(r.config.Program, err))
+		return runner.Version{}, failed(explainStart(r.config.Program, err))
 	}
 	v, err := parseVersion(out)
 	switch {
 	case ctx.Err() != nil:
-		return runner.Version{}, "Claude Code does not answer."
+		return runner.Version{}, silent()
 	case err != nil || code != 0:
-		return runner.Version{}, "Claude Code does not say its version, so it is not used. Install it again: npm install -g @anthropic-ai/claude-code"
+		return runner.Version{}, &problem{runner.CauseVersion, "Claude Code does not say its version, so it is not used. Install it again: npm install -g @anthropic-ai/claude-code"}
 	case v.Before(oldest()):
-		return runner.Version{}, tooOld(v)
+		return v, &problem{runner.CauseOld, tooOld(v)}
 	}
-	return v, ""
+	return v, nil
 }
 
+// silent is the problem of a program that does not answer in time.
+func silent() *problem { return &problem{runner.CauseProbe, "Claude Code does not answer."} }
+
 // login says what is wrong with the login, as far as the program knows without asking the endpoint.
-func (r *Runtime) login(ctx context.Context) string {
+func (r *Runtime) login(ctx context.Context) *problem {
 	out, _, err := r.run(ctx, "auth", "status")
 	var status struct {
 		LoggedIn *bool `json:"loggedIn"`
 	}
 	switch {
 	case err != nil:
-		return sentence(explainStart(r.config.Program, err))
+		return failed(explainStart(r.config.Program, err))
 	case ctx.Err() != nil:
-		return "Claude Code does not answer."
+		return silent()
 	case json.Unmarshal([]byte(out), &status) != nil || status.LoggedIn == nil:
-		return "" // it does not say; the first turn will
+		return nil // it does not say; the first turn will
 	case !*status.LoggedIn:
-		return notLoggedIn
+		return &problem{runner.CauseLogin, notLoggedIn}
 	}
-	return ""
+	return nil
 }
 
 // look starts a session and ends it without a turn.
-func (r *Runtime) look(ctx context.Context) (initialized, string) {
+func (r *Runtime) look(ctx context.Context) (initialized, *problem) {
 	if err := r.prepare(); err != nil {
-		return initialized{}, sentence(err)
+		return initialized{}, failed(err)
 	}
 	s := &session{runtime: r, options: runner.Options{Folder: r.home(), Policy: strict}, logger: r.config.Logger, token: newID(), attached: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	c, err := s.connect(ctx)
 	if err != nil {
 		s.end()
-		return initialized{}, sentence(err)
+		return initialized{}, failed(err)
 	}
 	defer func() { _ = s.Close() }() // nothing can be wrong that was not seen
-	return c.ready, ""
+	return c.ready, nil
 }
 
 // strict is the policy of a session that has no turns.

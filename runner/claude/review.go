@@ -1,9 +1,12 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -73,7 +76,7 @@ func (c *conn) reviewable(ctx context.Context) string {
 	if why := s.runtime.reviewable(); why != "" {
 		return why
 	}
-	if !c.ready.reviews(s.runtime.config.Model) {
+	if !c.ready.reviews(cmp.Or(c.model, s.runtime.config.Model)) {
 		return "the model does not support it"
 	}
 	var status struct {
@@ -94,8 +97,11 @@ func (r *Runtime) reviewable() string {
 		return "an external MCP server is configured"
 	}
 	for _, file := range managedMCP() {
-		if _, err := os.Lstat(file); !os.IsNotExist(err) {
+		switch _, err := os.Lstat(file); {
+		case err == nil:
 			return fmt.Sprintf("%s may load external MCP servers", filepath.Base(file))
+		case !errors.Is(err, fs.ErrNotExist):
+			return fmt.Sprintf("%s, which may load external MCP servers, cannot be read", filepath.Base(file))
 		}
 	}
 	return ""

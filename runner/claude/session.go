@@ -126,6 +126,9 @@ func (s *session) turn(ctx context.Context, in runner.Input) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, err
 	}
+	if err := c.choose(ctx, in); err != nil {
+		return runner.Result{}, err
+	}
 	if err := c.align(ctx); err != nil {
 		return runner.Result{}, err
 	}

@@ -45,7 +45,7 @@ func stricterCells() []runner.Difference {
 	confined := append([]policy.Mode{policy.ApprovalRequired}, editing...)
 	const asks = " fails in Codex's sandbox, and is asked when the agent asks for it to leave the sandbox."
 	return []runner.Difference{
-		{Category: policy.ReadOutside, Modes: confined, Plan: true, What: "A command that reads files outside of the workspace" + asks},
+		{Category: policy.ReadOutside, Modes: confined, Plan: true, To: policy.Deny, What: "A command that reads files outside of the workspace" + asks},
 		{Category: policy.Network, Modes: confined, What: "A command that needs the network" + asks},
 		{Category: policy.Write, Modes: reading, What: "A command that writes" + asks},
 		{Category: policy.Delete, Modes: reading, What: "A command that deletes" + asks},

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"drawbridge/internal/chatapi"
@@ -105,7 +106,7 @@ func (r *Runtime) Close() { r.api.Close() }
 // what matters is that it answers and takes the key.
 func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 	c := runner.Capability{
-		State: runner.Ready, Version: r.config.Model, Modes: make(map[policy.Mode]policy.Mode), Plan: true, Questions: true,
+		State: runner.Ready, Modes: make(map[policy.Mode]policy.Mode), Plan: true, Questions: true,
 		Why: map[string]string{
 			"steer":  "This runtime takes a prompt only between turns.",
 			"rewind": "This runtime's conversations cannot be taken back.",
@@ -123,7 +124,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 			string(policy.Unknown): "This runtime has the tools that it was built with, and knows what each of them does.",
 		},
 		Stricter: []runner.Difference{{
-			Category: policy.ReadOutside, Modes: policy.Modes(), Plan: true,
+			Category: policy.ReadOutside, Modes: policy.Modes(), Plan: true, To: policy.Deny,
 			What: "Its tools read files in the workspace only, and those that a person attached; a command can read others.",
 		}},
 	}
@@ -135,19 +136,38 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 	}
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	_, err := r.api.Models(limited)
+	ids, err := r.api.Models(limited)
 	if ctx.Err() != nil {
 		return runner.Capability{}, fmt.Errorf("native: probe: %w", context.Cause(ctx))
 	}
 	if e, ok := errors.AsType[*chatapi.Error](err); ok {
 		switch e.Kind {
 		case chatapi.Auth, chatapi.Quota, chatapi.Network, chatapi.Unavailable:
-			c.State, c.Problem = runner.Failed, e.Advice()
+			c.State, c.Problem, c.Cause = runner.Failed, e.Advice(), runner.CauseProbe
+			if e.Kind == chatapi.Auth {
+				c.Cause = runner.CauseLogin
+			}
 		case chatapi.RateLimited, chatapi.NoModel, chatapi.TooLong, chatapi.Refused, chatapi.Cut, chatapi.BadResponse:
 		}
 	}
+	c.Models = models(r.config.Model, ids)
 	return c, nil
 }
+
+// models are the configured one and those that the endpoint lists, as far as there is room.
+func models(configured string, ids []string) []runner.Model {
+	list := []runner.Model{{ID: configured, Default: true}}
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
+		if id != "" && id != configured && len(id) <= maxModelName && len(list) < runner.MaxModels {
+			list = append(list, runner.Model{ID: id})
+		}
+	}
+	return list
+}
+
+// maxModelName bounds the names of models, as the configuration does.
+const maxModelName = 200
 
 // Open begins a session, or resumes one from its file.
 func (r *Runtime) Open(ctx context.Context, o runner.Options) (runner.Session, error) {

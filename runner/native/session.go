@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, err
 	if err != nil {
 		return runner.Result{}, fmt.Errorf("native: turn: %w", err)
 	}
-	t := &turn{session: s, conversation: c, id: in.Turn}
+	t := &turn{session: s, conversation: c, id: in.Turn, model: cmp.Or(in.Model, s.runtime.config.Model)}
 	res, err := t.run(ctx)
 	if err != nil {
 		return runner.Result{}, fmt.Errorf("native: turn: %w", err)

@@ -27,6 +27,7 @@ type turn struct {
 	session      *session
 	conversation *conversation
 	id           string
+	model        string
 	items        int
 	usage        runner.Usage
 	strikes      int
@@ -156,7 +157,7 @@ func (t *turn) ask(ctx context.Context) (chatapi.Reply, error) {
 		prompt := append([]chatapi.Message{{Role: chatapi.System, Content: t.session.prompt(t.planning)}}, view...)
 		s := &streamed{turn: t}
 		reply, err := t.session.runtime.api.Complete(ctx, chatapi.Request{
-			Model: t.session.runtime.config.Model, Messages: prompt, Tools: definitions(t.planning),
+			Model: t.model, Messages: prompt, Tools: definitions(t.planning),
 		}, chatapi.Watch{Text: s.text, Reasoning: s.reasoning, Retry: t.retried})
 		s.end(err == nil || ctx.Err() != nil)
 		if err == nil {
