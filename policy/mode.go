@@ -86,6 +86,13 @@ const (
 	Unknown     Category = "unknown"      // not known to be anything of the above
 )
 
+// Categories returns all of them.
+func Categories() []Category {
+	return []Category{
+		Read, Secret, ReadOutside, Write, Protected, System, Delete, Terminal, Fetch, Network, Credential, Publish, Payment, Question, Unknown,
+	}
+}
+
 // Verdict is what the policy says of an action.
 type Verdict string
 

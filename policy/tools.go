@@ -24,7 +24,8 @@ question: askuser askuserquestion question askquestion requestuserinput elicit
 `)
 
 // ClassifyTool says what a tool does, by its name and by the owner's map. The map is consulted first, for the exact name
-// then for "server/tool" however the runtime joins the two, then for "server/*"; what the owner says of a tool stands in place of what its name says. A tool of a server
+// then for "server/tool" however the runtime joins the two, then for "server/*"; what the owner says of a tool stands in
+// place of what its name says, but for a tool that is human-only by its name, which stays so. A tool of a server
 // ("server/tool", "server__tool", "mcp__server__tool") is never known by its name, whatever it calls itself: "read_file"
 // of a foreign server is Unknown. The hints then add what is stricter. A value of the map that is no category counts
 // as Unknown.
@@ -41,6 +42,9 @@ func ClassifyTool(name string, h Hints, owner map[string]Category) []Category {
 		found.add(c...)
 	} else {
 		found.add(Unknown)
+	}
+	if c := tools[plainName(name)]; !foreign && HumanOnly(c...) {
+		found.add(c...)
 	}
 	if h.ReadOnly != nil && !*h.ReadOnly {
 		found.add(Write)

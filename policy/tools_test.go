@@ -21,6 +21,7 @@ func TestClassifyToolByNameAndByTheOwnersMap(t *testing.T) {
 		"mcp__db__*":            policy.Read,
 		"db/*":                  policy.Write,
 		"mcp__calendar__create": policy.Publish,
+		"AskUserQuestion":       policy.Read,
 	}
 	table := []struct {
 		name  string
@@ -62,6 +63,9 @@ func TestClassifyToolByNameAndByTheOwnersMap(t *testing.T) {
 		{name: "DOCS/search", owner: owner, want: []policy.Category{policy.Unknown}},
 		{name: "read_file", owner: owner, want: []policy.Category{policy.Secret}},
 		{name: "odd/x", owner: owner, want: []policy.Category{policy.Unknown}},
+		// What is human-only by its name stays so, whatever the owner says.
+		{name: "AskUserQuestion", owner: owner, want: []policy.Category{policy.Question, policy.Read}},
+		{name: "mcp__x__AskUserQuestion", owner: owner, want: []policy.Category{policy.Unknown}},
 		// Hints add, and never take away.
 		{name: "frobnicate", hints: policy.Hints{ReadOnly: yes}, want: []policy.Category{policy.Unknown}},
 		{name: "frobnicate", hints: policy.Hints{ReadOnly: yes, Destructive: no, OpenWorld: no}, want: []policy.Category{policy.Unknown}},
@@ -92,6 +96,18 @@ func TestHintsOnlyMakeStricter(t *testing.T) {
 					t.Fatalf("%s with hints is %v, without %v", name, hinted, bare)
 				}
 			}
+		}
+	})
+}
+
+// TestTheOwnersMapNeverTakesFromAPerson: whatever the owner says, a tool that is human-only by its name stays so.
+func TestTheOwnersMapNeverTakesFromAPerson(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"AskUserQuestion", "ask_user", "request_user_input", "elicit"}).Draw(t, "name")
+		owner := map[string]policy.Category{name: rapid.SampledFrom(policy.Categories()).Draw(t, "category"), "*": policy.Read, "/*": policy.Read}
+		if got := policy.ClassifyTool(name, policy.Hints{}, owner); !policy.HumanOnly(got...) {
+			t.Fatalf("%s is %v", name, got)
 		}
 	})
 }

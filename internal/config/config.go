@@ -52,6 +52,11 @@ type Config struct {
 	Runtimes []Runtime
 	// DefaultRuntime names the runtime of chats and projects that have not chosen one. Empty only without runtimes.
 	DefaultRuntime string
+	// Servers are the MCP servers that agents get, in the order in which they were written; their names differ.
+	Servers []Server
+	// Tools is the owner's word on what tools of MCP servers do, by "server/tool" or "server/*". What it does not name is
+	// unknown, and asked.
+	Tools map[string]policy.Category
 	// Reviewer is nil where nobody has chosen one; what is for a reviewer is then asked of a person.
 	Reviewer *Reviewer
 	Timing   Timing
@@ -97,6 +102,8 @@ type Project struct {
 	Runtime string
 	// PublishIsOrdinary moves publishing out of human-only for this project.
 	PublishIsOrdinary bool
+	// Trusted says that what the project itself configures for its agents is used: see claude.Config.Trusts.
+	Trusted bool
 }
 
 // The kinds of runtimes.

@@ -14,7 +14,7 @@ const fromDefault = "default"
 
 // Value is one thing that is in force, ready to be shown.
 type Value struct {
-	// Key is the name in the file; within a table "project NAME KEY" or "runtime NAME KEY".
+	// Key is the name in the file; within a table "project NAME KEY", "runtime NAME KEY" and the like.
 	Key string
 	// Text is the value with secrets masked; empty if it is not set.
 	Text string

@@ -76,6 +76,8 @@ func (l *loader) finish() (Config, error) {
 		fromFile = l.one(&c, k) && k.secret || fromFile
 	}
 	l.projects(&c)
+	fromFile = l.servers(&c) || fromFile
+	l.tools(&c)
 	fromFile = l.runtimes(&c) || fromFile
 	fromFile = l.reviewer(&c) || fromFile
 	l.unknown(keys)
@@ -187,13 +189,13 @@ func (l *loader) unknown(keys []key) {
 		fileEnv: true, projectsEnv: true, modelURLEnv: true, modelEnv: true, modelKeyEnv: true, modelContextEnv: true, agentsEnv: true,
 		reviewerURLEnv: true, reviewerModelEnv: true, reviewerKeyEnv: true, reviewerTimeoutEnv: true,
 	}
-	known := map[string]bool{"project": true, "runtime": true, "reviewer": true}
-	names := make([]string, 0, len(keys)+3)
+	known := map[string]bool{"project": true, "runtime": true, "mcp": true, "tools": true, "reviewer": true}
+	names := make([]string, 0, len(keys)+5)
 	for _, k := range keys {
 		vars[k.env], known[k.name] = true, true
 		names = append(names, k.name)
 	}
-	names = append(names, "[[project]]", "[[runtime]]", "[reviewer]")
+	names = append(names, "[[project]]", "[[runtime]]", "[[mcp]]", "[tools]", "[reviewer]")
 	for _, name := range slices.Sorted(maps.Keys(l.table)) {
 		if !known[name] {
 			l.mistake(mistakeError{Key: name, Source: l.file, Allowed: "unknown key; there are " + strings.Join(names, ", ")})

@@ -63,7 +63,7 @@ func TestMistakes(t *testing.T) {
 		"project no name":     {file: "[[project]]\npath = \"/x\"", want: "config: FILE: project 1, name: not set; 1 to 32 letters"},
 		"project name":        {file: "[[project]]\npath = \"/x\"\nname = \"a b\"", want: `config: FILE: project 1, name = "a b": 1 to 32 letters`},
 		"project relative":    {file: "[[project]]\nname = \"a\"\npath = \"x\"", want: `config: FILE: project a, path = "x": a folder: an absolute path`},
-		"project key":         {file: "[[project]]\nname = \"a\"\npath = \"/x\"\nmode = \"auto\"", want: "config: FILE: project a, mode: unknown key; there are name, path, publish_is_ordinary, runtime"},
+		"project key":         {file: "[[project]]\nname = \"a\"\npath = \"/x\"\nmode = \"auto\"", want: "config: FILE: project a, mode: unknown key; there are name, path, publish_is_ordinary, runtime, trusted"},
 		"project flag":        {file: "[[project]]\nname = \"a\"\npath = \"/x\"\npublish_is_ordinary = \"yes\"", want: "config: FILE: project a, publish_is_ordinary: true or false"},
 		"project runtime":     {file: "[[project]]\nname = \"a\"\npath = \"/x\"\nruntime = \"native:b\"\n" + runtime, want: `config: FILE: project a, runtime = "native:b": a runtime that is configured: native`},
 		"default runtime":     {file: "default_runtime = \"native:b\"\n" + runtime, want: `config: FILE: default_runtime = "native:b": a runtime that is configured: native`},

@@ -156,6 +156,7 @@ func (l *loader) projects(c *Config) {
 		})
 		p.Runtime = e.text("runtime", "", "the name of a runtime that is configured", func(s string) bool { return s == "" || runtimeName.MatchString(s) })
 		p.PublishIsOrdinary = e.flag("publish_is_ordinary")
+		p.Trusted = e.flag("trusted")
 		e.done()
 		l.project(c, p, l.file)
 	}
@@ -174,6 +175,9 @@ func (l *loader) project(c *Config, p Project, source string) {
 	}
 	if p.PublishIsOrdinary {
 		c.values = append(c.values, Value{Key: label + "publish_is_ordinary", Text: "true", Source: source})
+	}
+	if p.Trusted {
+		c.values = append(c.values, Value{Key: label + "trusted", Text: "true", Source: source})
 	}
 }
 
@@ -405,6 +409,7 @@ func (l *loader) pointers(c *Config) {
 			l.mistake(mistakeError{Key: "project " + p.Name + ", runtime", Source: l.file, Value: p.Runtime, Allowed: allowed})
 		}
 	}
+	l.serverPointers(c)
 }
 
 func modelName(s string) bool { return printable(s) && len(s) <= 200 }
