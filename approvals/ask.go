@@ -235,10 +235,14 @@ func (d Decision) answer() runner.Answer {
 	return a
 }
 
-// deadline is how long a person has for a question of kind.
-func (s *Service) deadline(kind runner.QuestionKind) time.Duration {
+// deadline is how long a person has for a question of kind that run asks.
+func (s *Service) deadline(run Run, kind runner.QuestionKind) time.Duration {
+	most := s.c.Deadline
 	if kind == runner.KindPlan {
-		return s.c.PlanDeadline
+		most = s.c.PlanDeadline
 	}
-	return s.c.Deadline
+	if run.Within > 0 {
+		return min(run.Within, most)
+	}
+	return most
 }

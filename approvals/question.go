@@ -139,6 +139,10 @@ func categorise(q runner.Question, in policy.Workspace) []policy.Category {
 	if len(c) == 0 {
 		c = append(c, policy.Unknown)
 	}
+	if q.Terminal != "" {
+		// A person's own session: no table, grant or reviewer of a chat speaks for it.
+		c = append(c, policy.Question)
+	}
 	slices.Sort(c)
 	return slices.Compact(c)
 }

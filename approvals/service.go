@@ -110,6 +110,10 @@ func New(c Config) *Service {
 	}
 }
 
+// ErrGone is the cause of a context that ends because the asker can't be reached any more: the question was not taken
+// back, and its card says so.
+var ErrGone = errors.New("approvals: the asker is gone")
+
 // Run is what asks: a turn, or work in the background. The caller fills it in afresh for each question.
 type Run struct {
 	ID       string // of the turn or of the background work; MaxPerRun counts by it
@@ -122,7 +126,9 @@ type Run struct {
 	Request  string // the prompt's text; only a reviewer sees it
 	// Background says that nobody sits in front of it.
 	Background bool
-	Workspace  policy.Workspace
+	// Within is how long a person has, in place of the configured deadlines where it is shorter; zero for those.
+	Within    time.Duration
+	Workspace policy.Workspace
 	// Policy reads from the store what the chat allows at this moment. An error, or a nil Policy, is a denial.
 	Policy func(ctx context.Context) (runner.Policy, error)
 }

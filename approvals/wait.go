@@ -69,7 +69,7 @@ func (s *Service) publish(ctx context.Context, a *asking) (Record, chan struct{}
 		if err != nil {
 			return err
 		}
-		r.Created, r.Deadline = now, now.Add(s.deadline(a.q.Kind))
+		r.Created, r.Deadline = now, now.Add(s.deadline(a.run, a.q.Kind))
 		if err := store.Put(t, AskKey(r.ID), r); err != nil {
 			return err
 		}
@@ -122,6 +122,9 @@ func (s *Service) await(ctx context.Context, r Record, wake <-chan struct{}) (*D
 	for {
 		select {
 		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), ErrGone) {
+				return nil, Lost
+			}
 			return nil, Withdrawn
 		case <-s.fenced:
 			return nil, Lost

@@ -53,6 +53,9 @@ type Question struct {
 	Categories []policy.Category `json:"categories,omitempty"`
 	// Background says that the asker is not the turn that a person waits for.
 	Background bool `json:"background,omitempty"`
+	// Terminal names the session that asks where it is a person's own, in a terminal, and no turn of a chat: there it can
+	// be answered as well. Nothing but a person answers such a question here.
+	Terminal string `json:"terminal,omitempty"`
 	// Check returns the digest of the files that the action touches as they are now. The gate calls it when the question
 	// is published and again before it answers; a difference means that the question is asked again. Nil means that
 	// nothing needs to be checked.

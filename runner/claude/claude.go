@@ -14,6 +14,7 @@
 package claude
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -71,6 +72,7 @@ type Runtime struct {
 	config  Config
 	making  sync.Mutex // held while the folders are made
 	unknown jsonl.Once
+	person  string // home folder of the person whose terminal asks; see ParseHook
 	// interruptTime is the constant of this name; tests are in a hurry.
 	interruptTime time.Duration
 }
@@ -131,7 +133,7 @@ func (r *Runtime) Open(ctx context.Context, o runner.Options) (runner.Session, e
 }
 
 // The folders of the runtime. None of them is the user's.
-func (r *Runtime) home() string { return filepath.Join(r.config.Data, "home") }
+func (r *Runtime) home() string { return cmp.Or(r.person, filepath.Join(r.config.Data, "home")) }
 
 // configuration is the program's CLAUDE_CONFIG_DIR.
 func (r *Runtime) configuration() string { return filepath.Join(r.config.Data, "config") }

@@ -11,6 +11,33 @@ import (
 
 // askPerson puts the agent's questions to a person. Its answers are the program's updatedInput.
 func (c *conn) askPerson(ctx context.Context, p permissionCall, k *call) permissionAnswer {
+	q, err := queries(p.Input)
+	if err != nil {
+		return permissionAnswer{Behavior: "deny", Message: "The question could not be understood."}
+	}
+	q.Folder = c.session.options.Folder
+	a := c.ask(ctx, p.Tool, k, q)
+	if !a.Allows() {
+		return permissionAnswer{Behavior: "deny", Message: a.Describe()}
+	}
+	input := answered(p.Input, q.Queries, a.Answers)
+	if input == nil {
+		return permissionAnswer{Behavior: "deny", Message: "The answer could not be written."}
+	}
+	var told []string
+	for _, query := range q.Queries {
+		if chosen := a.Answers[query.ID]; len(chosen) > 0 {
+			told = append(told, strings.Join(chosen, ", "))
+		}
+	}
+	c.session.mu.Lock()
+	k.item.Text = strings.Join(told, "\n")
+	c.session.mu.Unlock()
+	return permissionAnswer{Behavior: "allow", Input: input}
+}
+
+// queries are the questions of the tool that asks a person.
+func queries(raw json.RawMessage) (runner.Question, error) {
 	var in struct {
 		Questions []struct {
 			Question string `json:"question"`
@@ -22,13 +49,10 @@ func (c *conn) askPerson(ctx context.Context, p permissionCall, k *call) permiss
 			} `json:"options"`
 		} `json:"questions"`
 	}
-	if err := json.Unmarshal(p.Input, &in); err != nil || len(in.Questions) == 0 {
-		return permissionAnswer{Behavior: "deny", Message: "The question could not be understood."}
+	if err := json.Unmarshal(raw, &in); err != nil || len(in.Questions) == 0 {
+		return runner.Question{}, errNothing
 	}
-	q := runner.Question{
-		Kind: runner.KindQuestion, Title: line(in.Questions[0].Question), Folder: c.session.options.Folder,
-		Categories: []policy.Category{policy.Question},
-	}
+	q := runner.Question{Kind: runner.KindQuestion, Title: line(in.Questions[0].Question), Categories: []policy.Category{policy.Question}}
 	for _, one := range in.Questions {
 		query := runner.Query{ID: one.Question, Text: one.Question, Multiple: one.Multiple, Free: true}
 		for _, o := range one.Options {
@@ -36,35 +60,30 @@ func (c *conn) askPerson(ctx context.Context, p permissionCall, k *call) permiss
 		}
 		q.Queries = append(q.Queries, query)
 	}
-	a := c.ask(ctx, p.Tool, k, q)
-	if !a.Allows() {
-		return permissionAnswer{Behavior: "deny", Message: a.Describe()}
+	return q, nil
+}
+
+// answered is the tool's input with the answers beside the questions as they came: the program takes it as a whole. Nil
+// if it can't be made.
+func answered(raw json.RawMessage, asked []runner.Query, given map[string][]string) json.RawMessage {
+	input, answers := map[string]json.RawMessage{}, map[string]string{}
+	if err := json.Unmarshal(raw, &input); err != nil {
+		return nil
 	}
-	// The answers go beside the questions as they came: the program takes the input as a whole.
-	input := map[string]json.RawMessage{}
-	if err := json.Unmarshal(p.Input, &input); err != nil {
-		return permissionAnswer{Behavior: "deny", Message: "The question could not be understood."}
-	}
-	answers, told := map[string]string{}, []string{}
-	for _, query := range q.Queries {
-		if chosen := a.Answers[query.ID]; len(chosen) > 0 {
+	for _, query := range asked {
+		if chosen := given[query.ID]; len(chosen) > 0 {
 			answers[query.ID] = strings.Join(chosen, ", ")
-			told = append(told, answers[query.ID])
 		}
 	}
 	b, err := json.Marshal(answers)
 	if err != nil {
-		return permissionAnswer{Behavior: "deny", Message: "The answer could not be written."}
+		return nil
 	}
 	input["answers"] = b
-	b, err = json.Marshal(input)
-	if err != nil {
-		return permissionAnswer{Behavior: "deny", Message: "The answer could not be written."}
+	if b, err = json.Marshal(input); err != nil {
+		return nil
 	}
-	c.session.mu.Lock()
-	k.item.Text = strings.Join(told, "\n")
-	c.session.mu.Unlock()
-	return permissionAnswer{Behavior: "allow", Input: b}
+	return b
 }
 
 // What the agent is told of its plan.
