@@ -151,6 +151,11 @@ func cardOutcome(q runner.Question, s approvals.Stand) string {
 			allowed += ", for this project"
 		}
 	}
+	if q.Terminal != "" {
+		if words, ok := terminalOutcome(s, allowed); ok {
+			return words
+		}
+	}
 	switch s.Word {
 	case approvals.StandsOpen:
 		return "Waiting for an answer"

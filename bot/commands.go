@@ -43,6 +43,7 @@ func commands() []command {
 		{name: "runtime", about: "the agent to work with", need: approvals.Role.CanPrompt, do: (*Bot).runtimeCommand},
 		{name: "sessions", about: "sessions in this project, also those of a terminal", need: approvals.Role.CanPrompt, do: (*Bot).sessionsCommand},
 		{name: "grants", about: "what is allowed without asking, and take it back", need: anyRole, control: true, do: (*Bot).grantsCommand},
+		{name: "desk", about: "have what agents in your terminals ask come here; “/desk off” ends it", need: approvals.Role.IsOwner, control: true, do: (*Bot).deskCommand},
 		{name: "enable", about: "let the bot work in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).enableCommand},
 		{name: "disable", about: "stop working in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).disableCommand},
 		{name: "help", about: "what the commands do", need: anyRole, control: true, do: (*Bot).helpCommand},
@@ -286,5 +287,8 @@ func (b *Bot) disableCommand(t *store.Txn, s author, _ string) error {
 		return b.say(t, s.chat, s.message, textNotHere)
 	}
 	b.cfg.People.disable(t, s.chat)
+	if err := b.leaveDesk(t, s.chat.ID); err != nil {
+		return err
+	}
 	return b.say(t, s.chat, s.message, textGroupGone)
 }

@@ -155,6 +155,10 @@ func smallPrint(m *formatting.Builder, r approvals.Record) {
 	if f := r.Question.Folder; f != "" {
 		m.Text("\n" + textFolder).Code(oneLine(f))
 	}
+	if r.Question.Terminal != "" { // the chat's mode is none of its business
+		m.Text("\n" + textTerminal).Code(oneLine(r.Question.Terminal))
+		return
+	}
 	mode := string(r.Mode)
 	if r.Interaction == policy.Plan {
 		mode += ", plan"

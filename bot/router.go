@@ -258,6 +258,9 @@ func (b *Bot) Migrated(t *store.Txn, from, to int64) error {
 	if _, err := b.cfg.Chats.Migrate(t, was.Key(), is.Key()); err != nil {
 		return err
 	}
+	if err := b.cfg.Chats.MoveDesk(t, func(chat string) bool { return chat == was.Key() }, is.Key()); err != nil {
+		return err
+	}
 	g, ok, err := store.Get[enabledGroup](t, groupKey(from))
 	if err != nil || !ok {
 		return err

@@ -160,6 +160,8 @@ func decided(o approvals.Outcome) notice {
 		return notice{text: actionLabel(q, o.Decision.Action)}
 	case o.Decision != nil:
 		return notice{cardOutcome(q, approvals.Standing(o.Record, o.Decision)), true}
+	case o.Refused != "" && q.Terminal != "":
+		return notice{terminalRefusal(o.Refused), true}
 	case o.Refused != "":
 		return notice{refusal(o.Refused), true}
 	}
