@@ -4,8 +4,8 @@
 // anything of it happens: a PreToolUse hook without a matcher answers it and blocks the call if it fails, and the
 // program's own permission question is the net under it. The program runs in its mode "default", or "plan" where the
 // chat plans, or "auto" where its own reviewer is used; the modes that skip questions stand in bypass.go and are never
-// sent. It reads no settings, hooks, rules, MCP servers or plug-ins of the project and of the user, has folders of its
-// own, and an environment made for it. A tool that ran without having been asked for ends the session.
+// sent. It reads no settings, hooks, rules, MCP servers or plug-ins of the user, nor of a project that the owner does not
+// trust, has folders of its own, and an environment made for it. A tool that ran without having been asked for ends the session.
 //
 // It does not contain what a command does: Claude Code has no sandbox here, so a command is terminal. Managed settings
 // of the machine (/etc/claude-code) are its administrator's and are read by the program.
@@ -56,8 +56,9 @@ type Config struct {
 	MCP map[string]json.RawMessage
 	// Tools says what tools do, see policy.ClassifyTool. Nil knows the program's own.
 	Tools map[string]policy.Category
-	// Trusts reports whether the owner trusts the project in a folder: programs that its git configuration names may run
-	// then. Nil trusts none. Its settings and MCP servers are not loaded in either case.
+	// Trusts reports whether the owner trusts the project in a folder: its settings, but for its hooks, and the MCP servers
+	// of its .mcp.json are loaded then, programs that its git configuration names may run, and the program's own reviewer
+	// is not used. Nil trusts none.
 	Trusts func(folder string) bool
 	// Reviewer lets the program's own reviewer decide in mode auto what the table sends to a reviewer, as far as the
 	// model supports it and no external MCP server can load. Otherwise the gate decides by what it has.

@@ -33,6 +33,9 @@ type conn struct {
 	greeted bool   // the hook is in place
 	failed  string // why the process ended before it was ready, as it says
 
+	trusted bool                       // the project's own settings count
+	servers map[string]json.RawMessage // external MCP servers
+
 	lane  lane
 	calls map[string]*call // tool calls, by id
 	tasks map[string]*task // background tasks that run, by id
@@ -62,13 +65,20 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 	if err := r.prepare(); err != nil {
 		return nil, err
 	}
-	args, err := r.arguments(l)
-	if err != nil {
-		return nil, err
-	}
 	tmp, err := os.MkdirTemp(r.temporary(), "")
 	if err != nil {
 		return nil, fmt.Errorf("claude: %w", err)
+	}
+	servers := r.servers(s.options.Folder)
+	l.trusted = r.trusts(s.options.Folder)
+	if l.servers, err = serversFile(tmp, servers); err != nil {
+		_ = os.RemoveAll(tmp) // nothing runs there
+		return nil, err
+	}
+	args, err := r.arguments(l)
+	if err != nil {
+		_ = os.RemoveAll(tmp) // as above
+		return nil, err
 	}
 	p, err := process.StartSupervised(process.Command{
 		Args: append([]string{r.config.Program}, args...), Dir: s.options.Folder, Env: r.environment(s.options.Folder, tmp), Grace: stopGrace,
@@ -80,7 +90,7 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 	tail := jsonl.NewTail()
 	c := &conn{
 		session: s, program: p, kill: p.Stop, gone: make(chan struct{}), mode: l.mode, aligning: l.mode, state: "idle",
-		calls: map[string]*call{}, tasks: map[string]*task{}, past: map[string]bool{},
+		calls: map[string]*call{}, tasks: map[string]*task{}, past: map[string]bool{}, trusted: l.trusted, servers: servers,
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.life = life
@@ -103,13 +113,24 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 		c.stop()
 		return nil, err
 	}
+	if l.servers != "" {
+		// The program has read it. What the servers are given does not stay where commands could find it.
+		if err := os.Remove(l.servers); err != nil {
+			c.stop()
+			return nil, fmt.Errorf("claude: MCP servers: %w", err)
+		}
+	}
 	return c, nil
 }
 
 // greet puts the hook in place and compares what the program says of itself with what has to be true.
 func (c *conn) greet(ctx context.Context, l launch) error {
 	s := c.session
-	err := c.peer.Call(ctx, "initialize", greeting(memory(s.options.Folder)), &c.ready)
+	instructions := ""
+	if !c.trusted {
+		instructions = memory(s.options.Folder) // a trusted project's are read by the program
+	}
+	err := c.peer.Call(ctx, "initialize", greeting(instructions), &c.ready)
 	if err != nil {
 		s.mu.Lock()
 		failed := c.failed
@@ -297,7 +318,7 @@ func (c *conn) begun(f frame) {
 	}
 	c.moded(f.PermissionMode)
 	for _, m := range f.MCP {
-		if _, ours := s.runtime.config.MCP[m.Name]; !ours {
+		if _, ours := c.servers[m.Name]; !ours {
 			c.unreview("an MCP server that Drawbridge did not configure is loaded")
 		}
 	}

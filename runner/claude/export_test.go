@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -28,5 +29,8 @@ func Gone(s runner.Session) <-chan struct{} {
 
 // Hurry makes the runtime wait only so long for the end of an interrupted turn.
 func Hurry(r *Runtime, d time.Duration) { r.interruptTime = d }
+
+// Servers are the external MCP servers of a session in a folder.
+func Servers(r *Runtime, folder string) map[string]json.RawMessage { return r.servers(folder) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -70,7 +70,7 @@ func (c *conn) setModel(ctx context.Context, model string) error {
 // setEffort changes the effort; an empty one is the program's. The settings that the process was started with are given
 // again, so that none of them is lost.
 func (c *conn) setEffort(ctx context.Context, effort string) error {
-	settings := ownSettings()
+	settings := ownSettings(c.trusted)
 	settings["effortLevel"] = nil
 	if effort != "" {
 		settings["effortLevel"] = effort
@@ -82,6 +82,13 @@ func (c *conn) setEffort(ctx context.Context, effort string) error {
 	return nil
 }
 
-// ownSettings are those that a process is started with. Commands in plan mode go to the program's reviewer otherwise, and
-// are refused where there is none.
-func ownSettings() map[string]any { return map[string]any{"useAutoModeDuringPlan": false} }
+// ownSettings are those that a process is started with; they are stronger than a project's. Commands in plan mode go to the
+// program's reviewer otherwise, and are refused where there is none. A trusted project's hooks do not run: they could
+// change a call after it was shown and allowed, or answer a question in a person's place. Ours is none of the settings.
+func ownSettings(trusted bool) map[string]any {
+	settings := map[string]any{"useAutoModeDuringPlan": false}
+	if trusted {
+		settings["disableAllHooks"] = true
+	}
+	return settings
+}

@@ -27,16 +27,22 @@ func withheld() []string {
 
 // launch is what a process of the program is started with.
 type launch struct {
-	mode   string // modeDefault or modePlan
-	id     string // of the session
-	resume bool   // the session exists
+	mode    string // modeDefault or modePlan
+	id      string // of the session
+	resume  bool   // the session exists
+	trusted bool   // the project's own settings count
+	servers string // a file with MCP servers; empty for none
 }
 
 // arguments is the command line without the program.
 func (r *Runtime) arguments(l launch) ([]string, error) {
-	settings, err := json.Marshal(ownSettings())
+	settings, err := json.Marshal(ownSettings(l.trusted))
 	if err != nil {
 		return nil, fmt.Errorf("claude: settings: %w", err)
+	}
+	sources := "" // no settings of the user's, the project's or the local ones
+	if l.trusted {
+		sources = "project"
 	}
 	args := []string{
 		"--print", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages",
@@ -44,17 +50,13 @@ func (r *Runtime) arguments(l launch) ([]string, error) {
 		"--permission-prompt-tool", "stdio",
 		// Always given: without it, the mode comes from settings.
 		"--permission-mode", l.mode,
-		// No settings of the user's, the project's or the local ones; no MCP servers but ours.
-		"--setting-sources", "", "--strict-mcp-config",
+		// No MCP servers but those in our file.
+		"--setting-sources", sources, "--strict-mcp-config",
 		"--settings", string(settings),
 		"--disallowedTools", strings.Join(withheld(), ","),
 	}
-	if len(r.config.MCP) > 0 {
-		b, err := json.Marshal(map[string]any{"mcpServers": r.config.MCP})
-		if err != nil {
-			return nil, fmt.Errorf("claude: MCP servers: %w", err)
-		}
-		args = append(args, "--mcp-config", string(b))
+	if l.servers != "" {
+		args = append(args, "--mcp-config", l.servers)
 	}
 	if model := r.model(l.resume); model != "" {
 		args = append(args, "--model", model)
@@ -93,7 +95,7 @@ func (r *Runtime) environment(folder, temporary string) []string {
 		set["ANTHROPIC_BASE_URL"] = r.config.BaseURL
 	}
 	env := process.Environment(process.Spec{Home: r.home(), Lookup: os.LookupEnv, Set: set})
-	if trusts := r.config.Trusts; trusts == nil || !trusts(folder) {
+	if !r.trusts(folder) {
 		// The program looks at the project with git as it starts.
 		env = append(env, process.GitGuard()...)
 	}

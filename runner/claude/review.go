@@ -76,6 +76,9 @@ func (c *conn) reviewable(ctx context.Context) string {
 	if why := s.runtime.reviewable(); why != "" {
 		return why
 	}
+	if c.trusted {
+		return "the project is trusted, so its own settings count"
+	}
 	if !c.ready.reviews(cmp.Or(c.model, s.runtime.config.Model)) {
 		return "the model does not support it"
 	}
