@@ -38,6 +38,24 @@ func looserCells() []runner.Difference {
 	}
 }
 
+// reviewedCells names those that are looser where the owner has chosen codex's own reviewer: the table leaves them to a
+// person, and codex, which sends all its questions to one side, has them reviewed. Measured: a push that asks to leave the
+// sandbox, patches outside, rm -f. What is read, written, deleted or published in the sandbox is not even reviewed, see
+// looserCells.
+func reviewedCells() []runner.Difference {
+	var list []runner.Difference
+	for _, c := range []policy.Category{
+		policy.Credential, policy.Publish, policy.Payment, policy.Secret, policy.Protected, policy.System, policy.Delete, policy.Unknown,
+	} {
+		list = append(list, runner.Difference{
+			Category: c, Modes: []policy.Mode{policy.Auto}, To: policy.Review,
+			What: "Codex's own reviewer, which the owner has chosen, decides in a person's place about all that Codex would ask, also where it uses " +
+				"credentials, publishes, spends money, reads secrets, deletes or changes the system: Codex cannot be made to ask a person about a part of it.",
+		})
+	}
+	return list
+}
+
 // stricterCells names the cells in which codex asks or refuses more than the table.
 func stricterCells() []runner.Difference {
 	reading := []policy.Mode{policy.ApprovalRequired}

@@ -46,6 +46,9 @@ type Config struct {
 	Lookup func(string) (string, bool)
 	// Model and Effort are codex's own defaults when empty.
 	Model, Effort string
+	// Reviewer lets codex's own reviewer decide in the mode auto what codex would ask, human-only actions too, as long as no
+	// MCP server is configured. See reviewedCells.
+	Reviewer bool
 	// Provider is where the model is. OpenAI when nil.
 	Provider *Provider
 	// Servers are the MCP servers that agents get, by name. Each of their tools is asked.

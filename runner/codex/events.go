@@ -200,16 +200,3 @@ func (s *session) troubled(r route, f errorFrame) {
 		s.queue.emit(runner.Event{Kind: runner.Notice, Turn: t.input.Turn, Text: "Codex tries again: " + f.Error.message()})
 	}
 }
-
-// review tells a step of codex's own reviewer, which works only where an owner chose it.
-func (s *session) review(f reviewFrame) {
-	state := map[string]string{
-		"": "requested", "inProgress": "requested", "approved": "approved", "denied": "denied", "timedOut": "timeout", "aborted": "unavailable",
-	}[f.Review.Status]
-	if state == "" {
-		state = "unavailable"
-	}
-	s.queue.emit(runner.Event{Kind: runner.ReviewChanged, Turn: s.owner(f.TurnID), Review: &runner.Review{
-		State: state, Source: s.runtime.config.Name, Item: f.TargetItemID,
-	}})
-}

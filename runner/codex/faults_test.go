@@ -124,6 +124,10 @@ func TestTenSessionsShareOneCodex(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
+	causes := map[string]runner.Cause{
+		"not installed": runner.CauseMissing, "not a program": runner.CauseMissing, "too old": runner.CauseOld, "old prerelease": runner.CauseOld,
+		"unreadable": runner.CauseVersion, "logged out": runner.CauseLogin, "does not start": runner.CauseProbe,
+	}
 	for name, c := range map[string]struct {
 		imitation imitation
 		change    func(*codex.Config)
@@ -150,8 +154,11 @@ func TestProbe(t *testing.T) {
 				changes = append(changes, c.change)
 			}
 			got, err := imitate(t, c.imitation, changes...).Probe(t.Context())
-			if err != nil || got.State != c.state || got.Version != c.version {
+			if err != nil || got.State != c.state || got.Version != c.version || got.Sandbox != (c.state == runner.Ready && c.says == "") {
 				t.Fatalf("%+v, %v", got, err)
+			}
+			if want := causes[name]; got.Cause != want {
+				t.Errorf("the cause is %q, want %q", got.Cause, want)
 			}
 			words := got.Problem
 			if c.state == runner.Ready {

@@ -2,6 +2,7 @@ package codex_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,57 +18,67 @@ import (
 // it is resumed, and after codex was started anew.
 func TestOptionsOnTheWire(t *testing.T) {
 	t.Parallel()
+	type wire struct {
+		mode        policy.Mode
+		interaction policy.Interaction
+		reviewer    bool
+	}
+	list := []wire{{policy.Auto, policy.Default, true}, {policy.Auto, policy.Plan, true}, {policy.FullAccess, policy.Default, true}}
 	for _, m := range policy.Modes() {
-		for _, i := range []policy.Interaction{policy.Default, policy.Plan} {
-			name := string(m) + "-" + string(i)
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				record, folder := filepath.Join(t.TempDir(), "record"), data(t)
-				if err := os.WriteFile(filepath.Join(folder, ".env"), []byte("KEY=1"), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				r := imitate(t, imitation{Record: record})
-				p := runner.Policy{Mode: m, Interaction: i}
-				c := open(t, r, opening{folder: folder, policy: p})
-				var got strings.Builder
-				phase := func(name string) {
-					t.Helper()
-					got.WriteString(name + "\n")
-					for _, f := range sentFrames(t, record) {
-						switch f["method"] {
-						case "thread/start", "thread/resume", "thread/settings/update", "turn/start":
-						default:
-							continue
-						}
-						b, err := json.Marshal(frame{"method": f["method"], "params": f["params"]})
-						if err != nil {
-							t.Fatal(err)
-						}
-						got.Write(append(b, '\n'))
+		list = append(list, wire{m, policy.Default, false}, wire{m, policy.Plan, false})
+	}
+	for _, w := range list {
+		m, i, name := w.mode, w.interaction, string(w.mode)+"-"+string(w.interaction)
+		if w.reviewer {
+			name += "-reviewer"
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			record, folder := filepath.Join(t.TempDir(), "record"), data(t)
+			if err := os.WriteFile(filepath.Join(folder, ".env"), []byte("KEY=1"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := imitate(t, imitation{Record: record}, func(c *codex.Config) { c.Reviewer = w.reviewer })
+			p := runner.Policy{Mode: m, Interaction: i}
+			c := open(t, r, opening{folder: folder, policy: p})
+			var got strings.Builder
+			phase := func(name string) {
+				t.Helper()
+				got.WriteString(name + "\n")
+				for _, f := range sentFrames(t, record) {
+					switch f["method"] {
+					case "thread/start", "thread/resume", "thread/settings/update", "turn/start":
+					default:
+						continue
 					}
-					if err := os.Truncate(record, 0); err != nil {
+					b, err := json.Marshal(frame{"method": f["method"], "params": f["params"]})
+					if err != nil {
 						t.Fatal(err)
 					}
+					got.Write(append(b, '\n'))
 				}
-				c.turn("say it")
-				phase("begun")
-				if _, err := c.Turn(t.Context(), runner.Input{Turn: "turn", Text: "crash"}); err == nil {
-					t.Fatal("a crash is no error")
-				}
-				phase("again")
-				c.turn("say it")
-				phase("after a crash")
-				token := c.ResumeToken()
-				if err := c.Close(); err != nil {
+				if err := os.Truncate(record, 0); err != nil {
 					t.Fatal(err)
 				}
-				phase("closed")
-				again := open(t, r, opening{folder: folder, policy: p, resume: token})
-				again.turn("say it")
-				phase("resumed")
-				golden(t, "wire/"+name+".txt", []byte(neutral(t, got.String(), folder, r.Data())))
-			})
-		}
+			}
+			c.turn("say it")
+			phase("begun")
+			if _, err := c.Turn(t.Context(), runner.Input{Turn: "turn", Text: "crash"}); err == nil {
+				t.Fatal("a crash is no error")
+			}
+			phase("again")
+			c.turn("say it")
+			phase("after a crash")
+			token := c.ResumeToken()
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			phase("closed")
+			again := open(t, r, opening{folder: folder, policy: p, resume: token})
+			again.turn("say it")
+			phase("resumed")
+			golden(t, "wire/"+name+".txt", []byte(neutral(t, got.String(), folder, r.Data())))
+		})
 	}
 }
 
@@ -95,43 +106,53 @@ func TestEcho(t *testing.T) {
 	full := runner.Policy{Mode: policy.FullAccess, Interaction: policy.Default}
 	edits := runner.Policy{Mode: policy.AutoAcceptEdits, Interaction: policy.Default}
 	plan := runner.Policy{Mode: policy.FullAccess, Interaction: policy.Plan}
+	auto := runner.Policy{Mode: policy.Auto, Interaction: policy.Default}
 	for _, c := range []struct {
-		echo   string
-		policy runner.Policy
-		want   string
+		echo     string
+		policy   runner.Policy
+		want     string
+		reviewer bool
 	}{
-		{"", approvalRequired(), starts},
-		{"", edits, starts},
-		{"", full, starts},
-		{"", plan, starts},
-		{"none", approvalRequired(), refused},
-		{"none", full, refused},
-		{"another reviewer", edits, refused},
-		{"another folder", edits, refused},
-		{"never asks", edits, refused},
-		{"never asks", full, refused},
-		{"granular", edits, refused},
-		{"no sandbox", approvalRequired(), refused},
-		{"no sandbox", plan, refused},
-		{"no sandbox", full, starts},
-		{"the network", approvalRequired(), refused},
-		{"its own sandbox", approvalRequired(), refused},
-		{"an older version's", approvalRequired(), refused},
-		{"an older version's", full, starts},
-		{"another profile", edits, refused},
-		{"editing", approvalRequired(), refused},
-		{"editing", plan, refused},
-		{"editing", edits, starts},
-		{"reading", approvalRequired(), starts},
-		{"reading", edits, tighter},
-		{"reading", full, tighter},
-		{"asks always", approvalRequired(), tighter},
-		{"another interaction", plan, refused},
+		{"", auto, starts, true},
+		{"no reviewer", auto, tighter, true},
+		{"another reviewer", edits, refused, true},
+		{"another reviewer", plan, refused, true},
+		{"another reviewer", full, refused, true},
+		{"another reviewer", auto, refused, false},
+		{"granular", auto, refused, true},
+		{"", approvalRequired(), starts, false},
+		{"", edits, starts, false},
+		{"", full, starts, false},
+		{"", plan, starts, false},
+		{"none", approvalRequired(), refused, false},
+		{"none", full, refused, false},
+		{"another reviewer", edits, refused, false},
+		{"another folder", edits, refused, false},
+		{"never asks", edits, refused, false},
+		{"never asks", full, refused, false},
+		{"granular", edits, refused, false},
+		{"no sandbox", approvalRequired(), refused, false},
+		{"no sandbox", plan, refused, false},
+		{"no sandbox", full, starts, false},
+		{"the network", approvalRequired(), refused, false},
+		{"its own sandbox", approvalRequired(), refused, false},
+		{"an older version's", approvalRequired(), refused, false},
+		{"an older version's", full, starts, false},
+		{"another profile", edits, refused, false},
+		{"editing", approvalRequired(), refused, false},
+		{"editing", plan, refused, false},
+		{"editing", edits, starts, false},
+		{"reading", approvalRequired(), starts, false},
+		{"reading", edits, tighter, false},
+		{"reading", full, tighter, false},
+		{"asks always", approvalRequired(), tighter, false},
+		{"another interaction", plan, refused, false},
 	} {
-		t.Run(c.echo+" for "+string(c.policy.Mode)+" "+string(c.policy.Interaction), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s for %s %s, reviewer %v", c.echo, c.policy.Mode, c.policy.Interaction, c.reviewer), func(t *testing.T) {
 			t.Parallel()
 			record := filepath.Join(t.TempDir(), "record")
 			s := open(t, imitate(t, imitation{Echo: c.echo, Record: record}, func(r *codex.Config) {
+				r.Reviewer = c.reviewer
 				if c.echo == "none" {
 					r.Pace.Echo = 100 * time.Millisecond
 				}

@@ -18,8 +18,12 @@ const (
 	askAlways = "untrusted"
 )
 
-// reviewerUser sends codex's questions to us.
-const reviewerUser = "user"
+// Who codex sends its questions to.
+const (
+	reviewerUser = "user" // us
+	// reviewerAuto is codex's own reviewer. It is used in the mode auto, and only where the owner chose it.
+	reviewerAuto = "auto_review"
+)
 
 // The permission profiles, defined by start options so that nothing is written to anybody's configuration.
 const (
@@ -32,28 +36,36 @@ const (
 type held struct {
 	approval string
 	profile  string // empty for no sandbox
+	reviewer string
 	plan     bool
 }
 
 // heldTo translates a policy. What is unknown becomes the strictest. Plan is read-only in every mode, and what it would
-// ask is answered by the gate.
-func heldTo(p runner.Policy) held {
+// ask is answered by the gate. reviewed says that codex's own reviewer may be used.
+func heldTo(p runner.Policy, reviewed bool) held {
+	h := held{approval: askEscalations, profile: profileRead, reviewer: reviewerUser}
 	if p.Interaction != policy.Default {
-		return held{approval: askEscalations, profile: profilePlan, plan: true}
+		h.profile, h.plan = profilePlan, true
+		return h
 	}
 	switch p.Mode {
-	case policy.AutoAcceptEdits, policy.Auto:
-		return held{approval: askEscalations, profile: profileEdit}
+	case policy.AutoAcceptEdits:
+		h.profile = profileEdit
+	case policy.Auto:
+		h.profile = profileEdit
+		if reviewed {
+			h.reviewer = reviewerAuto
+		}
 	case policy.FullAccess:
-		return held{approval: askAlways}
+		h.approval, h.profile = askAlways, ""
 	case policy.ApprovalRequired:
 	}
-	return held{approval: askEscalations, profile: profileRead}
+	return h
 }
 
 // params is the policy in full.
 func (h held) params(model, effort string) policyParams {
-	p := policyParams{ApprovalPolicy: h.approval, ApprovalsReviewer: reviewerUser, Permissions: h.profile}
+	p := policyParams{ApprovalPolicy: h.approval, ApprovalsReviewer: h.reviewer, Permissions: h.profile}
 	if h.profile == "" {
 		p.SandboxPolicy = &sandboxPolicy{Type: wordFull}
 	}
@@ -122,10 +134,10 @@ const (
 // turn is not started under it. The sandbox's summary in the echo is not looked at where a profile stands, because it is
 // made from the profile; without a profile it is.
 func (h held) compare(e echo, folder string) comparison {
-	if e.cwd != folder || e.reviewer != reviewerUser || e.network && e.sandbox != wordFull {
+	if e.cwd != folder || e.reviewer != reviewerUser && e.reviewer != h.reviewer || e.network && e.sandbox != wordFull {
 		return looser
 	}
-	got := held{approval: e.approval, profile: e.profile, plan: e.mode == "plan"}
+	got := held{approval: e.approval, profile: e.profile, reviewer: e.reviewer, plan: e.mode == "plan"}
 	switch {
 	case e.profile == "" && e.sandbox != wordFull, e.profile != "" && e.sandbox == wordFull:
 		return looser // a sandbox of codex's own shows all files; a profile without a sandbox is none
@@ -178,6 +190,9 @@ func (e echo) effective(asked runner.Policy) runner.Policy {
 // the policy of the moment. A command that runs unasked in a sandbox that p would not give is the one thing that no
 // answer of ours reaches.
 func (h held) binds(p runner.Policy) bool {
-	now := heldTo(p)
+	now := heldTo(p, true)
+	if h.reviewer != now.reviewer && h.reviewer != reviewerUser {
+		return false // what codex's own reviewer allows is not asked
+	}
 	return h.approval == askAlways || h.profile == now.profile || h.profile == profilePlan || h.profile == profileRead && !now.plan
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 	if ctx.Err() != nil {
 		return runner.Capability{}, fmt.Errorf("codex: probe: %w", context.Cause(ctx))
 	}
-	c.State, c.Problem = runner.Failed, problem(err)
+	c.State, c.Problem, c.Cause = runner.Failed, problem(err), cause(err)
 	return c, nil
 }
 
@@ -59,6 +60,22 @@ func problem(err error) string {
 	return "Codex could not be tried: " + err.Error()
 }
 
+// cause is problem in one word.
+func cause(err error) runner.Cause {
+	_, isOld := errors.AsType[*tooOldError](err)
+	switch {
+	case errors.Is(err, ErrNotInstalled):
+		return runner.CauseMissing
+	case isOld:
+		return runner.CauseOld
+	case errors.Is(err, errVersion):
+		return runner.CauseVersion
+	case errors.Is(err, errNoLogin):
+		return runner.CauseLogin
+	}
+	return runner.CauseProbe
+}
+
 func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 	var c runner.Capability
 	p, err := r.find()
@@ -86,7 +103,7 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 		return c, errNoLogin
 	}
 
-	c.Looser, c.Stricter = looserCells(), stricterCells()
+	c.Looser, c.Stricter, c.Models = looserCells(), stricterCells(), r.models(ctx, srv)
 	c.State, c.Plan, c.Questions, c.Steer = runner.Ready, true, true, true
 	c.Modes = map[policy.Mode]policy.Mode{}
 	for _, m := range policy.Modes() {
@@ -95,10 +112,21 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 	c.Why = map[string]string{
 		"rewind":             "Codex takes back the conversation only, not the files.",
 		runner.WhyParallel:   "Codex runs one command after the other, unless its model writes programs that call several.",
-		runner.WhyReview:     "Codex's own reviewer is not used: it would decide what only a person may.",
 		string(policy.Fetch): "Codex has no tool that only fetches; its hosted search is switched off, because it never asks.",
 	}
+	switch why := r.reviewable(); {
+	case !r.config.Reviewer:
+		c.Why[runner.WhyReview] = reviewerName + " is not used: it would decide what only a person may, and the owner has not chosen it."
+	case why != "":
+		c.Why[runner.WhyReview] = reviewerName + " is not used: " + why + "."
+		c.Why[string(policy.Auto)] = reviewerName + " is not used: " + why + ". What it would decide is asked instead."
+	default:
+		c.Reviewer = reviewerName
+		c.Looser = append(c.Looser, reviewedCells()...)
+	}
+	c.Sandbox = true
 	if err := r.trySandbox(ctx, p); err != nil {
+		c.Sandbox = false
 		c.Why[runner.WhySandbox] = "Codex's sandbox does not work here, so every command has to be allowed to run without it: " + err.Error()
 	}
 	if _, err := r.outer(ctx); err != nil {
@@ -106,6 +134,52 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 	}
 	return c, nil
 }
+
+// models are those that codex lists: of its own catalogue, whatever the provider has. None if it does not say.
+func (r *Runtime) models(ctx context.Context, srv *server) []runner.Model {
+	var list []runner.Model
+	found := r.config.Model == ""
+	cursor := ""
+	for range maxPages {
+		var page modelList
+		params := map[string]any{"limit": runner.MaxModels}
+		if cursor != "" {
+			params["cursor"] = cursor
+		}
+		if err := srv.call(ctx, "model/list", params, &page); err != nil {
+			r.config.Logger.Warn("codex does not list its models", "err", err)
+			break
+		}
+		for _, m := range page.Data {
+			if m.Model == "" || m.Hidden {
+				continue
+			}
+			one := runner.Model{ID: m.Model, Name: m.Name, Default: m.Default, Effort: m.Effort}
+			if r.config.Model != "" {
+				one.Default = m.Model == r.config.Model
+			}
+			found = found || one.Default
+			for _, e := range m.Efforts {
+				one.Efforts = append(one.Efforts, e.Effort)
+			}
+			if one.Default && r.config.Effort != "" {
+				one.Effort = r.config.Effort
+			}
+			list = append(list, one)
+		}
+		if page.Next == nil || *page.Next == "" {
+			break
+		}
+		cursor = *page.Next
+	}
+	if !found {
+		list = slices.Insert(list, 0, runner.Model{ID: r.config.Model, Default: true, Effort: r.config.Effort})
+	}
+	return list[:min(len(list), runner.MaxModels)]
+}
+
+// maxPages bounds how often codex is asked for more models.
+const maxPages = 5
 
 // output runs the program and returns what it says on its standard output.
 func (r *Runtime) output(ctx context.Context, p program, args ...string) (string, error) {

@@ -24,6 +24,7 @@ type imitation struct {
 	Turn      string `json:"turn"`    // a recorded turn that it plays
 	Record    string `json:"record"`  // where it writes what it is told
 	Starts    string `json:"starts"`  // where it writes a line for each start
+	Models    string `json:"models"`  // what it lists, as JSON
 }
 
 const imitatedThread = "01a22f41-4c0c-76d0-909d-c7ad53734b66"
@@ -189,6 +190,12 @@ func (m *imitator) serve(f frame) {
 			return
 		}
 		m.turn(f, params)
+	case "model/list":
+		if m.Models != "" {
+			m.answer(f, json.RawMessage(m.Models))
+			return
+		}
+		m.answer(f, frame{"data": []any{}})
 	case "thread/backgroundTerminals/list":
 		m.answer(f, frame{"data": []any{}})
 	default:
@@ -216,6 +223,8 @@ func (m *imitator) echo(p map[string]any) frame {
 		return nil
 	case "another reviewer":
 		s["approvalsReviewer"] = "auto_review"
+	case "no reviewer":
+		s["approvalsReviewer"] = "user"
 	case "another folder":
 		s["cwd"] = "/somewhere/else"
 	case "never asks":

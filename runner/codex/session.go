@@ -40,8 +40,10 @@ type session struct {
 	items     map[string]*item  // those that run, by thread and id
 	changed   chan struct{}     // closed, and made anew, when an item ends
 	attached  string            // a folder of copies of what was attached; empty while there are none
-	agents    map[string]*agent // sub-agents, by thread
-	past      map[string]bool   // the threads of those that have ended their work
+	// unreviewed is why codex's own reviewer is not used any more; empty while it may be.
+	unreviewed string
+	agents     map[string]*agent // sub-agents, by thread
+	past       map[string]bool   // the threads of those that have ended their work
 }
 
 // agent is a sub-agent.
@@ -70,7 +72,8 @@ type turn struct {
 	usage    runner.Usage
 	last     *turnError // the last error that codex told
 	loose    string     // a looser echo that came while it ran
-	plan     string     // with which it ends, while the chat plans
+	asked    runner.Policy
+	plan     string // with which it ends, while the chat plans
 }
 
 func newSession(r *Runtime, o runner.Options) *session {

@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,7 +156,7 @@ var (
 
 // hold tells codex the policy and waits until it says that it is held to it, or to a stricter one.
 func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.Policy) error {
-	t.held = heldTo(asked)
+	t.asked, t.held = asked, heldTo(asked, s.reviewable())
 	fresh, err := s.refresh(ctx, srv, t.held)
 	if err != nil {
 		return err
@@ -168,10 +169,10 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 		}})
 	}
 	s.mu.Lock()
-	thread, model, now, echoed := s.thread, s.model, s.echo, s.echoed
+	thread, model, now, echoed := s.thread, cmp.Or(t.input.Model, s.model), s.echo, s.echoed
 	s.mu.Unlock()
 	if t.held.compare(now, s.options.Folder) != same {
-		if err := srv.call(ctx, "thread/settings/update", settingsParams{thread, t.held.params(model, s.runtime.config.Effort)}, nil); err != nil {
+		if err := srv.call(ctx, "thread/settings/update", settingsParams{thread, t.held.params(model, s.effort(t))}, nil); err != nil {
 			return err
 		}
 		// An echo comes only when something changes.
@@ -197,6 +198,13 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 	case same:
 		return nil
 	case stricter:
+		if t.held.reviewer != now.reviewer {
+			s.unreview(t, asked, "Codex does not take it")
+			t.held.reviewer = reviewerUser
+			if t.held.compare(now, s.options.Folder) == same {
+				return nil
+			}
+		}
 		s.queue.emit(runner.Event{Kind: runner.PolicyChanged, Turn: t.input.Turn, Policy: &runner.Effective{
 			Asked: asked, Effective: now.effective(asked), Why: "Codex holds this session to something stricter: " + now.describe() + ".",
 		}})
@@ -206,6 +214,9 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 	return fmt.Errorf("%w: it says %s", errLooser, now.describe())
 }
 
+// effort is the turn's, or the configured one; empty for the model's own.
+func (s *session) effort(t *turn) string { return cmp.Or(t.input.Effort, s.runtime.config.Effort) }
+
 // send starts the turn. It is not given up on when ctx ends: a turn that codex has may then be interrupted.
 func (s *session) send(ctx context.Context, srv *server, t *turn) error {
 	given, err := s.inputs(t.input)
@@ -214,8 +225,8 @@ func (s *session) send(ctx context.Context, srv *server, t *turn) error {
 	}
 	s.mu.Lock()
 	p := turnParams{
-		ThreadID: s.thread, policyParams: t.held.params(s.model, s.runtime.config.Effort), Input: given, ClientMessageID: t.input.Turn,
-		Effort: s.runtime.config.Effort,
+		ThreadID: s.thread, policyParams: t.held.params(cmp.Or(t.input.Model, s.model), s.effort(t)), Input: given, ClientMessageID: t.input.Turn,
+		Model: t.input.Model, Effort: s.effort(t),
 	}
 	s.mu.Unlock()
 	var got turnFrame

@@ -154,8 +154,44 @@ type reviewFrame struct {
 	route
 	TargetItemID string `json:"targetItemId"`
 	Review       struct {
-		Status string `json:"status"`
+		Status    string  `json:"status"`
+		RiskLevel *string `json:"riskLevel"`
+		Rationale string  `json:"rationale"`
 	} `json:"review"`
+	Action reviewAction `json:"action"`
+}
+
+// reviewAction is what codex's own reviewer looks at.
+type reviewAction struct {
+	Type    string   `json:"type"`
+	Command string   `json:"command"`
+	Files   []string `json:"files"`
+	Server  string   `json:"server"`
+	Tool    string   `json:"toolName"`
+	Target  string   `json:"target"`
+}
+
+// reviewerParams changes who a running turn's questions go to.
+type reviewerParams struct {
+	ThreadID          string `json:"threadId"`
+	TurnID            string `json:"turnId"`
+	ApprovalsReviewer string `json:"approvalsReviewer"`
+}
+
+// modelList is the answer to model/list.
+type modelList struct {
+	Data []struct {
+		ID      string `json:"id"`
+		Model   string `json:"model"`
+		Name    string `json:"displayName"`
+		Hidden  bool   `json:"hidden"`
+		Default bool   `json:"isDefault"`
+		Effort  string `json:"defaultReasoningEffort"`
+		Efforts []struct {
+			Effort string `json:"reasoningEffort"`
+		} `json:"supportedReasoningEfforts"`
+	} `json:"data"`
+	Next *string `json:"nextCursor"`
 }
 
 type resolved struct {
@@ -310,6 +346,7 @@ type turnParams struct {
 	policyParams
 	Input           []input `json:"input"`
 	ClientMessageID string  `json:"clientUserMessageId,omitempty"`
+	Model           string  `json:"model,omitempty"`
 	Effort          string  `json:"effort,omitempty"`
 }
 
