@@ -72,11 +72,13 @@ type Provider struct {
 	Key  string // the name in Environment of its key; empty for none
 }
 
-// Server is an MCP server that codex starts.
+// Server is an MCP server: a program that codex starts, or an address that speaks streamable HTTP.
 type Server struct {
 	Command     string
 	Arguments   []string
 	Environment map[string]string
+	URL         string            // in place of Command
+	Headers     map[string]string // sent with every request to URL
 }
 
 // Pace are the times that codex has.

@@ -30,3 +30,6 @@ func Less(a, b string) (bool, error) {
 	w, err := versionIn(b)
 	return v.Before(w), err
 }
+
+// Servers are the MCP servers as a thread is told of them.
+func Servers(r *Runtime) any { return r.servers() }

@@ -12,6 +12,31 @@ import (
 	"drawbridge/runner"
 )
 
+// servers are the MCP servers, as each thread is told of them. They do not stand among codex's arguments, which everybody
+// on the machine can read, nor in its configuration, which lasts.
+func (r *Runtime) servers() map[string]access {
+	all := map[string]access{}
+	for name, s := range r.config.Servers {
+		one := map[string]access{"default_tools_approval_mode": "prompt"}
+		if s.URL != "" {
+			one["url"] = s.URL
+			if len(s.Headers) > 0 {
+				one["http_headers"] = s.Headers
+			}
+		} else {
+			one["command"] = s.Command
+			if len(s.Arguments) > 0 {
+				one["args"] = s.Arguments
+			}
+			if len(s.Environment) > 0 {
+				one["env"] = s.Environment
+			}
+		}
+		all[name] = one
+	}
+	return all
+}
+
 // tool is the approval of an MCP tool's call, which codex asks as an elicitation.
 func (s *session) tool(f elicitationRequest, id string) (*request, error) {
 	if f.Meta.ApprovalKind != "mcp_tool_call" || f.Meta.ToolName == "" || f.ServerName == "" {

@@ -127,6 +127,9 @@ func (s *session) load(ctx context.Context, srv *server) error {
 			"permissions." + profileEdit: s.runtime.profile(profileEdit, p, found),
 		},
 	}
+	if len(s.runtime.config.Servers) > 0 {
+		params.Config["mcp_servers"] = s.runtime.servers()
+	}
 	method := "thread/start"
 	if persisted {
 		method, params.ThreadID, params.ExcludeTurns = "thread/resume", thread, true

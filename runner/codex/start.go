@@ -196,11 +196,6 @@ func (r *Runtime) arguments(p program) []string {
 		set("model_providers.drawbridge", table+"}")
 		set("model_provider", quote("drawbridge"))
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.config.Servers)) {
-		s := r.config.Servers[name]
-		set("mcp_servers."+key(name), "{command="+quote(s.Command)+",args="+list(s.Arguments)+",env="+table(s.Environment)+
-			`,default_tools_approval_mode="prompt"}`)
-	}
 	return args
 }
 
@@ -218,14 +213,6 @@ func key(s string) string {
 		return s
 	}
 	return quote(s)
-}
-
-func list(s []string) string {
-	q := make([]string, len(s))
-	for i, v := range s {
-		q[i] = quote(v)
-	}
-	return "[" + strings.Join(q, ",") + "]"
 }
 
 func table(m map[string]string) string {
