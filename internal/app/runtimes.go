@@ -36,7 +36,7 @@ func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
 	switch r.Kind {
 	case config.KindCodex:
 		return newCodex(o.Config, o.AgentEnv, r, codex.Config{
-			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Model: r.Model, Logger: log,
+			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Model: r.Model, Reviewer: r.Reviewer, Logger: log,
 		})
 	case config.KindClaude:
 		return claude.New(claude.Config{

@@ -125,7 +125,8 @@ type Runtime struct {
 	Program string
 	// Login is what the agent was logged in with, to be linked: Codex's auth.json, Claude Code's folder. Empty for none.
 	Login string
-	// Reviewer lets Claude Code's own reviewer decide in mode auto, where its model supports that.
+	// Reviewer lets the agent's own reviewer decide in mode auto: Claude Code's where its model supports that; Codex's also
+	// what the table leaves to a person.
 	Reviewer bool
 	// BaseURL is the endpoint's address, with no slash at its end: for KindNative up to and without /chat/completions,
 	// for others the agent's own where it is empty.

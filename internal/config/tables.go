@@ -254,7 +254,7 @@ func (e *entry) agent(r *Runtime) {
 	if r.Login == "" && e.table["login"] == nil {
 		r.Login = e.l.usualLogin(r.Kind)
 	}
-	r.Reviewer = r.Kind == KindClaude && e.flag("reviewer")
+	r.Reviewer = e.flag("reviewer")
 	r.BaseURL = strings.TrimRight(e.text("base_url", "", webAllowed, func(s string) bool {
 		_, ok := webURL(s)
 		return s == "" || ok
