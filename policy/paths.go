@@ -51,14 +51,21 @@ const (
 // are recognised in any letter case and with invisible characters, because some file systems ignore both.
 //
 // What can't be resolved (an empty path, a NUL byte, a loop, a folder that may not be searched, a Root that is not
-// absolute) is outside, secret and protected at once. It can't see hard links, and what it says is true at the moment
+// absolute, a link of /proc, which leads each process elsewhere) is outside, secret and protected at once. A device is
+// outside: for a tool it is no file, and a standard input may be the one by which its program is told what it may do. It
+// can't see hard links, and what it says is true at the moment
 // of the call only: a link can be replaced afterwards, so files must be opened in a way that holds them to the
 // workspace, too. The result is sorted and never empty.
 func ClassifyPath(op Op, path string, in Workspace) []Category {
 	found := set{}
-	if strings.ContainsRune(path, 0) {
+	switch {
+	case strings.ContainsRune(path, 0):
 		found.add(strictestPath(op)...)
-	} else {
+	case device(path) && path != "/dev/null" && op == OpRead:
+		found.add(ReadOutside)
+	case device(path) && op == OpWrite:
+		found.add(Protected)
+	default:
 		found.add(classifyPattern(op, path, in.Root, in)...)
 	}
 	return found.sorted()
@@ -177,8 +184,12 @@ func absolute(path, dir, home string) (string, bool) {
 	return dir + "/" + path, true
 }
 
-// errLoop says that a path has more links than any honest one.
-var errLoop = errors.New("policy: too many symbolic links")
+var (
+	// errLoop says that a path has more links than any honest one.
+	errLoop = errors.New("policy: too many symbolic links")
+	// errOwn says that a path leads somewhere else in each process: it can't be followed here for another one.
+	errOwn = errors.New("policy: a link of a process")
+)
 
 // resolve follows every link of an absolute path, component by component, and lets what does not exist stand as it is
 // written. Unlike filepath.EvalSymlinks it resolves a path whose end does not exist, and unlike filepath.Clean it
@@ -197,6 +208,10 @@ func resolve(path string) (string, error) {
 			continue
 		}
 		next := filepath.Join(done, name)
+		if next == "/proc/self" || next == "/proc/thread-self" {
+			done = next
+			continue
+		}
 		info, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			done = next
@@ -208,6 +223,9 @@ func resolve(path string) (string, error) {
 		if info.Mode()&fs.ModeSymlink == 0 {
 			done = next
 			continue
+		}
+		if strings.HasPrefix(done, "/proc/") {
+			return "", errOwn
 		}
 		if links++; links > 40 {
 			return "", errLoop
