@@ -25,9 +25,10 @@ var errUnwell = errors.New("app: something is missing; see above")
 // probeTime is how long a runtime may take to say how it is.
 const probeTime = 30 * time.Second
 
-// Doctor looks at what this host would offer and prints it: each project, and each runtime with its version, what it makes
-// of the modes, where it is looser than the table, and what it cannot do and why. It starts the agents' programs to ask
-// them, changes nothing and speaks to no chat. The error is for what keeps something from being used.
+// Doctor looks at what this host would offer and prints it: each project and whether it is trusted, each MCP server, and
+// each runtime with its version, what it makes of the modes, where it is looser than the table, and what it cannot do and
+// why. It starts the agents' programs to ask them, changes nothing and speaks to no chat. The error is for what keeps
+// something from being used.
 func Doctor(ctx context.Context, c config.Config, w io.Writer) error {
 	unwell := false
 	say := func(format string, args ...any) { fmt.Fprintf(w, format, args...) } //nolint:errcheck // a console that is gone reads nothing
@@ -38,7 +39,9 @@ func Doctor(ctx context.Context, c config.Config, w io.Writer) error {
 			continue
 		}
 		say("project %s: %s\n", p.Name, p.Path)
+		sayTrust(say, c, p)
 	}
+	unwell = sayServers(ctx, say, c) || unwell
 	if _, err := exec.LookPath("git"); err != nil {
 		say("git: not found; agents will miss it\n")
 	}

@@ -37,11 +37,16 @@ func newRuntime(o Options, r config.Runtime) (runner.Runtime, error) {
 	case config.KindCodex:
 		return newCodex(o.Config, o.AgentEnv, r, codex.Config{
 			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Model: r.Model, Reviewer: r.Reviewer, Logger: log,
+			Servers: codexServers(o.Config.ServersOf(r)), Tools: o.Config.Tools,
 		})
 	case config.KindClaude:
+		servers, err := claudeServers(o.Config.ServersOf(r))
+		if err != nil {
+			return nil, err
+		}
 		return claude.New(claude.Config{
 			Name: r.Name, Program: r.Program, Data: data, Login: existing(r.Login), Key: chatapi.Key(r.Key.Reveal()), BaseURL: r.BaseURL,
-			Model: r.Model, Reviewer: r.Reviewer, Set: o.AgentEnv, Logger: log,
+			Model: r.Model, Reviewer: r.Reviewer, Set: o.AgentEnv, MCP: servers, Tools: o.Config.Tools, Trusts: trusts(o.Config), Logger: log,
 		})
 	default:
 		return native.New(native.Config{
