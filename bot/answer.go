@@ -20,8 +20,9 @@ type story struct {
 }
 
 // tell puts a turn's entries together. What the agent says between its steps is part of the story; what it says after the
-// last one is the answer. If it says nothing there, its last words are.
-func tell(entries []bridge.Entry, turn string) story {
+// last one is the answer. If it says nothing there, its last words are, unless it was cut short: then they announce what
+// it did not come to do.
+func tell(entries []bridge.Entry, turn string, o runner.Outcome) story {
 	var s story
 	type saying struct {
 		item string
@@ -54,8 +55,11 @@ func tell(entries []bridge.Entry, turn string) story {
 			last = -1
 		}
 	}
-	if last < 0 && len(said) > 0 {
-		last = len(said) - 1
+	if last < 0 {
+		last = len(said)
+		if o == runner.Completed {
+			last = max(0, last-1)
+		}
 	}
 	for i, one := range said {
 		text := formatting.StripInternal(one.text.String())

@@ -210,6 +210,14 @@ func plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
+// stopped reports whether a turn ended because somebody in the chat stopped it.
+func stopped(r runner.Result) bool {
+	return r.Outcome == runner.Interrupted && (r.Reason == "" || r.Reason == "stopped")
+}
+
+// unasked reports whether a turn ended in a way that nobody in the chat expects.
+func unasked(r runner.Result) bool { return r.Outcome != runner.Completed && !stopped(r) }
+
 // turnEnd is the line that ends a live turn.
 func turnEnd(r runner.Result, took time.Duration, steps int) string {
 	tail := " " + elapsed(took)
@@ -220,7 +228,7 @@ func turnEnd(r runner.Result, took time.Duration, steps int) string {
 	case runner.Completed:
 		return "Done in" + tail
 	case runner.Interrupted:
-		if r.Reason == "" || r.Reason == "stopped" {
+		if stopped(r) {
 			return "Stopped after" + tail
 		}
 		return "Interrupted after" + tail + ": " + formatting.Inline(r.Reason, 500)

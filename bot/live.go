@@ -54,6 +54,7 @@ func (s *liveTurns) take(l bridge.Live, now time.Time) bool {
 }
 
 func liveSlot(turn string) string     { return "live:" + turn }
+func endSlot(turn string) string      { return "end:" + turn }
 func queuedSlot(prompt string) string { return "queued:" + prompt }
 
 // Live shows what a turn says while it says it. It may be called with old and with missing news.

@@ -127,7 +127,7 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 		if err != nil {
 			return err
 		}
-		s = tell(entries, e.Turn)
+		s = tell(entries, e.Turn, r.Outcome)
 		t.Delete(turnNoteKey(e.Turn))
 		t.Drop(meaningsIndex, turnNoteKey(e.Turn))
 	}
@@ -143,11 +143,17 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 			return err
 		}
 	}
-	err = b.cfg.Outbox.Put(t, Outgoing{
+	end := Outgoing{
 		Chat: chat, Kind: KindEdit, Slot: liveSlot(e.Turn), Upsert: true, Final: true, Text: m.Text, Entities: m.Entities, Buttons: buttons,
-		Silent: r.Outcome == runner.Completed,
-	})
-	if err != nil {
+	}
+	if unasked(r) {
+		// An edit makes no sound, and there may be no answer that does: what nobody expects is a message of its own.
+		if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindDelete, Slot: liveSlot(e.Turn)}); err != nil {
+			return err
+		}
+		end.Kind, end.Slot, end.Upsert, end.Final, end.ReplyTo = KindSend, endSlot(e.Turn), false, false, replyTo(n.Prompt)
+	}
+	if err := b.cfg.Outbox.Put(t, end); err != nil {
 		return err
 	}
 	if r.Plan != "" && strings.TrimSpace(s.answer) == "" {

@@ -33,7 +33,7 @@ func TestAReviewIsToldApart(t *testing.T) {
 		"a runtime's lost":   {runner.Review{State: runner.ReviewUnavailable, Source: "claude"}, "No verdict of claude's reviewer"},
 		"another state":      {runner.Review{State: "soon", Source: "claude"}, ""},
 	} {
-		s := tell([]bridge.Entry{{Turn: "t", Event: runner.Event{Kind: runner.ReviewChanged, Turn: "t", Review: &test.review}}}, "t")
+		s := tell([]bridge.Entry{{Turn: "t", Event: runner.Event{Kind: runner.ReviewChanged, Turn: "t", Review: &test.review}}}, "t", runner.Completed)
 		var want []string
 		if test.want != "" {
 			want = []string{test.want}
