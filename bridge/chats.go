@@ -186,7 +186,7 @@ func (s *Chats) SetProject(t *store.Txn, id, project string) (Chat, error) {
 	}
 	c.Host, c.Project, c.Folder = host, p.Name, p.Folder
 	if p.Runtime != "" {
-		c.Runtime = p.Runtime
+		c.use(p.Runtime)
 	}
 	err = s.fresh(t, &c)
 	return c, err
@@ -209,7 +209,7 @@ func (s *Chats) SetRuntime(t *store.Txn, id, name string) (Chat, error) {
 	if c.Runtime == name {
 		return c, s.put(t, c)
 	}
-	c.Runtime = name
+	c.use(name)
 	err = s.fresh(t, &c)
 	return c, err
 }

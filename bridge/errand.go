@@ -82,7 +82,7 @@ func (s *Chats) Adopt(t *store.Txn, chat, runtime, token string) error {
 	if err != nil {
 		return err
 	}
-	c.Runtime = runtime
+	c.use(runtime)
 	if err := s.fresh(t, &c); err != nil {
 		return err
 	}

@@ -54,6 +54,7 @@ type Host struct {
 	turns    map[string]*hostTurn    // by turn, those that run here
 	sessions map[string]*hostSession // by chat
 	errands  map[string]bool         // that were begun
+	sights   map[string]*sight       // by runtime, what it was seen to be able to do; the map itself never changes
 }
 
 // NewHost returns a host that does nothing until Run.
@@ -62,7 +63,7 @@ func NewHost(c HostConfig) *Host {
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
 	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
 	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
-	h := &Host{cfg: c, again: make(chan struct{}, 1), errands: map[string]bool{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
+	h := &Host{cfg: c, again: make(chan struct{}, 1), sights: sights(c.Runtimes), errands: map[string]bool{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
 	c.Log.flush, c.Log.cost = h.flushTurn, h.reviewCost
 	return h
 }
@@ -92,7 +93,7 @@ func (h *Host) Run(ctx context.Context) error {
 	var giveUp context.CancelFunc
 	h.persist, giveUp = context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	if err := h.retry(ctx, "announce", h.announce); err != nil {
+	if err := h.retry(ctx, "announce", h.publish); err != nil {
 		return nil // only ctx ends the retries
 	}
 	if h.cfg.Ready != nil {

@@ -144,7 +144,7 @@ func (t *hostTurn) work(ctx context.Context) (result runner.Result) {
 	if in.Files, err = t.h.attachments(ctx, t.order); err != nil {
 		return runner.Result{Outcome: runner.Broken, Reason: err.Error()}
 	}
-	result, err = s.session.Turn(ctx, in)
+	result, err = s.session.Turn(ctx, t.choose(in))
 	if err != nil {
 		if ctx.Err() == nil {
 			t.rec.logger.Warn("turn failed", "err", err)

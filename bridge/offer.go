@@ -18,23 +18,91 @@ const (
 	// installed one, or logged in.
 	offerEvery = time.Minute
 	// readyFor is how long a runtime that works is taken to do so. To look at one may mean to start its program several
-	// times; one that breaks in between says so in the turn that finds it broken.
+	// times; one that breaks in between is found out when its next session is opened.
 	readyFor = 15 * time.Minute
+	// justNow is how old a look may be that the beginning of a session relies on.
+	justNow = 10 * time.Second
 	// probeMost bounds one look. Runtimes have shorter limits of their own, and better words for what took so long.
 	probeMost = 30 * time.Second
+	// probeWait is how long the beginning of a session waits for a look; then the session has to find out by itself.
+	probeWait = 5 * time.Second
 )
 
-// probed is what a look at a runtime has found, and when.
-type probed struct {
+// sight is what a look at a runtime has found, and when.
+type sight struct {
+	runtime runner.Runtime
+	looking chan struct{} // held during a look: there is one at a time
+
+	mu         sync.Mutex
 	capability runner.Capability
 	at         time.Time
+}
+
+func sights(runtimes []runner.Runtime) map[string]*sight {
+	m := map[string]*sight{}
+	for _, r := range runtimes {
+		m[r.Name()] = &sight{runtime: r, looking: make(chan struct{}, 1)}
+	}
+	return m
+}
+
+// known is what was found last.
+func (s *sight) known() (runner.Capability, time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.capability, s.at
+}
+
+// look looks at the runtime, unless it was seen to work within fresh. It reports what is known then, and whether it has
+// looked.
+func (s *sight) look(ctx context.Context, fresh time.Duration) (runner.Capability, bool) {
+	select {
+	case s.looking <- struct{}{}:
+		defer func() { <-s.looking }()
+	case <-ctx.Done():
+		c, _ := s.known()
+		return c, false
+	}
+	if c, at := s.known(); c.State == runner.Ready && time.Since(at) < fresh {
+		return c, false
+	}
+	bounded, cancel := context.WithTimeout(ctx, probeMost)
+	defer cancel()
+	c, err := s.runtime.Probe(bounded)
+	if err != nil {
+		if ctx.Err() != nil { // whoever wanted to know has given up, which says nothing of the runtime
+			c, _ = s.known()
+			return c, false
+		}
+		c = runner.Capability{State: runner.Failed, Cause: runner.CauseProbe, Problem: err.Error()}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.capability, s.at = c, time.Now()
+	return c, true
+}
+
+// inspect looks at a runtime before a session of it is opened, and tells gateways what it has found. The error says, for
+// people, why it can't be used. One that could not be looked at in time is left to try.
+func (h *Host) inspect(ctx context.Context, name string) error {
+	bounded, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	c, looked := h.sights[name].look(bounded, justNow)
+	if looked {
+		if err := h.publish(ctx); err != nil && ctx.Err() == nil {
+			h.cfg.Logger.Warn("cannot say what this host offers", "err", err)
+		}
+	}
+	if c.State == runner.Failed && c.Cause.Final() {
+		return errors.New(c.Problem)
+	}
+	return nil
 }
 
 // keepOffering publishes what this host offers until ctx ends. It stands beside the loop that takes orders: a program that
 // does not answer must hold up no prompt, and no stop either.
 func (h *Host) keepOffering(ctx context.Context) {
-	known := map[string]probed{}
-	if err := h.retry(ctx, "say hello", func(ctx context.Context) error { return h.hello(ctx, known) }); err != nil {
+	if err := h.retry(ctx, "say hello", h.hello); err != nil {
 		return // only ctx ends the retries
 	}
 	tick := time.NewTicker(offerEvery)
@@ -44,37 +112,28 @@ func (h *Host) keepOffering(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := h.hello(ctx, known); err != nil && ctx.Err() == nil {
+			if err := h.hello(ctx); err != nil && ctx.Err() == nil {
 				h.cfg.Logger.Warn("cannot say what this host offers; trying again in a minute", "err", err)
 			}
 		}
 	}
 }
 
-// announce publishes what this host offers without having looked at its runtimes, which may take seconds: prompts are
-// taken from here on. A runtime that was here in the last run is what it was then.
-func (h *Host) announce(ctx context.Context) error {
-	m := h.offer()
-	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
-		old, _, err := store.Get[Hello](t, helloKey(h.cfg.Name))
-		if err != nil && !errors.Is(err, store.ErrDamaged) {
-			return err
-		}
-		m.Runtimes = map[string]runner.Capability{}
-		for _, r := range h.cfg.Runtimes {
-			c, known := old.Runtimes[r.Name()]
-			if !known {
-				c = runner.Capability{State: runner.Checking}
-			}
-			m.Runtimes[r.Name()] = c
-		}
-		return store.Put(t, helloKey(h.cfg.Name), m)
-	})
+// hello looks at the runtimes, as far as that is due, and publishes what this host offers.
+func (h *Host) hello(ctx context.Context) error {
+	var looks sync.WaitGroup
+	for _, s := range h.sights {
+		looks.Go(func() { s.look(ctx, readyFor) })
+	}
+	looks.Wait()
+	return h.publish(ctx)
 }
 
-// offer is a hello without runtimes: the projects whose folders exist.
-func (h *Host) offer() Hello {
-	m := Hello{V: Version, Host: h.cfg.Name, Reviewer: h.cfg.Reviewer, Runtimes: map[string]runner.Capability{}}
+// publish tells gateways what this host offers: the projects whose folders exist, and the runtimes with what they can do.
+// One that was not looked at yet is what it was in the last run: prompts are taken from here on, and a look may take
+// seconds.
+func (h *Host) publish(ctx context.Context) error {
+	m := Hello{V: Version, Host: h.cfg.Name, Reviewer: h.cfg.Reviewer}
 	for _, p := range h.cfg.Projects {
 		if info, err := os.Stat(p.Folder); err != nil || !info.IsDir() {
 			h.cfg.Logger.Warn("project left out: its folder does not exist", "project", p.Name)
@@ -82,40 +141,21 @@ func (h *Host) offer() Hello {
 		}
 		m.Projects = append(m.Projects, p)
 	}
-	return m
-}
-
-// hello publishes what this host offers: the projects, and the runtimes with what they can do. known is what it found when
-// it was last called.
-func (h *Host) hello(ctx context.Context, known map[string]probed) error {
-	m := h.offer()
-	var mu sync.Mutex
-	var probes sync.WaitGroup
-	for _, r := range h.cfg.Runtimes {
-		mu.Lock()
-		p := known[r.Name()]
-		m.Runtimes[r.Name()] = p.capability
-		mu.Unlock()
-		if p.capability.State == runner.Ready && time.Since(p.at) < readyFor {
-			continue
-		}
-		probes.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, probeMost)
-			defer cancel()
-			c, err := r.Probe(ctx)
-			if err != nil {
-				c = runner.Capability{State: runner.Failed, Problem: err.Error()}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			m.Runtimes[r.Name()], known[r.Name()] = c, probed{c, time.Now()}
-		})
-	}
-	probes.Wait()
 	return store.Update(ctx, h.cfg.DB, func(t *store.Txn) error {
 		old, ok, err := store.Get[Hello](t, helloKey(h.cfg.Name))
 		if err != nil && !errors.Is(err, store.ErrDamaged) {
 			return err
+		}
+		m.Runtimes = map[string]runner.Capability{}
+		for name, s := range h.sights {
+			c, _ := s.known()
+			if c.State == "" {
+				c = old.Runtimes[name]
+			}
+			if c.State == "" {
+				c.State = runner.Checking
+			}
+			m.Runtimes[name] = c
 		}
 		if ok && same(old, m) {
 			return nil

@@ -111,7 +111,7 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 	}
 	o := Order{
 		V: Version, Turn: turn, Chat: c.ID, Project: c.Project, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Resume: c.Resume,
-		Prompt: p, Created: now, Writer: writer,
+		Model: c.Model, Effort: c.Effort, Prompt: p, Created: now, Writer: writer,
 	}
 	if err := store.Put(t, orderKey(c.Host, turn), o); err != nil {
 		return err

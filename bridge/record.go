@@ -24,6 +24,9 @@ type Chat struct {
 	Project string `json:"project,omitempty"`
 	Folder  string `json:"folder,omitempty"` // of the project on the host
 	Runtime string `json:"runtime,omitempty"`
+	// Model and Effort are those that were chosen of the runtime's; empty for its own.
+	Model  string `json:"model,omitempty"`
+	Effort string `json:"effort,omitempty"`
 	// Mode as it is stored; use Effective, which never yields anything looser for what it cannot read.
 	Mode        policy.Mode        `json:"mode,omitempty"`
 	Interaction policy.Interaction `json:"interaction,omitempty"`
@@ -90,6 +93,8 @@ type Order struct {
 	Runtime string    `json:"runtime"`
 	Session string    `json:"session"`
 	Resume  string    `json:"resume,omitempty"` // the runtime's token, if the host has not kept one for the session
+	Model   string    `json:"model,omitempty"`  // as in Chat
+	Effort  string    `json:"effort,omitempty"`
 	Prompt  Prompt    `json:"prompt"`
 	Created time.Time `json:"created"`
 	Writer  bool      `json:"writer,omitempty"` // has the workspace to itself

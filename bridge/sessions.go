@@ -55,6 +55,9 @@ func (h *Host) open(ctx context.Context, t *hostTurn) (*hostSession, error) {
 	if r == nil {
 		return nil, fmt.Errorf("this host has no runtime %s", o.Runtime)
 	}
+	if err := h.inspect(ctx, o.Runtime); err != nil {
+		return nil, fmt.Errorf("%s can't be used here: %w", o.Runtime, err)
+	}
 	_, docs, err := h.cfg.DB.Read(ctx, sessionKey(h.cfg.Name, o.Session), mirrorKey(h.cfg.Name, o.Chat))
 	if err != nil {
 		return nil, errors.New("the store could not be read")
