@@ -27,6 +27,7 @@ import (
 
 	"drawbridge/internal/chatapi"
 	"drawbridge/internal/jsonl"
+	"drawbridge/internal/process"
 	"drawbridge/policy"
 	"drawbridge/runner"
 )
@@ -144,6 +145,32 @@ func (r *Runtime) temporary() string { return filepath.Join(r.config.Data, "tmp"
 // credentials is the file in the configuration folder that holds a login (not on macOS, where the keychain does).
 const credentials = ".credentials.json"
 
+// planted are what the program would read in its configuration folder as the person's own: settings with hooks and rules,
+// instructions, sub-agents, commands. Nobody but an agent can have put them into ours.
+func planted() []string {
+	return []string{
+		"settings.json", "settings.local.json", "CLAUDE.md", "rules", "agents", "commands", "skills", "hooks", "plugins", "output-styles",
+	}
+}
+
+// tidy takes away what an agent that was allowed to write there has left for sessions to come.
+func (r *Runtime) tidy() error {
+	for _, name := range planted() {
+		if err := os.RemoveAll(filepath.Join(r.configuration(), name)); err != nil {
+			return fmt.Errorf("claude: prepare: %w", err)
+		}
+	}
+	return r.startup()
+}
+
+// startup takes what shells would read from our home; never from a person's.
+func (r *Runtime) startup() error {
+	if err := process.RemoveStartup(filepath.Join(r.config.Data, "home")); err != nil {
+		return fmt.Errorf("claude: %w", err)
+	}
+	return nil
+}
+
 // prepare makes the folders and links the login.
 func (r *Runtime) prepare() error {
 	r.making.Lock()
@@ -152,6 +179,9 @@ func (r *Runtime) prepare() error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return fmt.Errorf("claude: prepare: %w", err)
 		}
+	}
+	if err := r.tidy(); err != nil {
+		return err
 	}
 	if r.config.Login == "" {
 		return nil

@@ -120,6 +120,69 @@ func TestWhatRunsUnaskedEndsTheTurn(t *testing.T) {
 	}
 }
 
+// TestWhatRunsBeforeItIsAllowedEndsTheTurn has the program tell the result of a call that was refused, and of one about
+// which a person still thinks, as if its hook had been killed, timed out or overruled.
+func TestWhatRunsBeforeItIsAllowedEndsTheTurn(t *testing.T) {
+	t.Parallel()
+	const (
+		hook = `{"dir":"in","frame":{"type":"control_request","request_id":"request-hook","request":{"subtype":"hook_callback","callback_id":"drawbridge-gate","tool_use_id":"c","input":{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"touch x"},"tool_use_id":"c"}}}}
+`
+		net = `{"dir":"in","frame":{"type":"control_request","request_id":"request-net","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"touch x"},"tool_use_id":"c"}}}
+`
+		answered = `{"dir":"answers","size":1}
+`
+		ran = `{"dir":"in","frame":{"type":"user","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"done"}]}}}
+`
+		stop = `{"dir":"out","frame":{"type":"control_request","request_id":"request-stop","request":{"subtype":"interrupt"}}}
+` + stopping
+	)
+	for name, c := range map[string]struct {
+		frames string
+		answer func(runner.Question) runner.Answer
+		want   runner.Outcome
+	}{
+		"allowed":                  {hook + answered + ran, yes, runner.Completed},
+		"allowed by the net":       {net + answered + ran, yes, runner.Completed},
+		"refused":                  {hook + answered + ran, no, runner.Broken},
+		"refused by the net":       {net + answered + ran, no, runner.Broken},
+		"not answered yet":         {hook + ran, nil, runner.Broken},
+		"not answered by the net":  {net + ran, nil, runner.Broken},
+		"refused, then the net":    {hook + answered + net + answered + ran, no, runner.Broken},
+		"its hook was taken back":  {hook + `{"dir":"in","frame":{"type":"control_cancel_request","request_id":"request-hook"}}` + "\n" + ran, nil, runner.Broken},
+		"another call was allowed": {hook + answered + strings.ReplaceAll(ran, `"c"`, `"d"`), yes, runner.Broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rest := ""
+			if c.want == runner.Broken {
+				rest = stop
+			}
+			r, _ := faked(t, ready("default")+prompted0(uuid)+c.frames+rest+ended0(uuid), claude.Config{})
+			o := begin(t, r, folder(t), asking, c.answer)
+			if res, err := o.Turn(t.Context(), runner.Input{Turn: "turn", Text: "go"}); err == nil && res.Outcome != c.want || err != nil && c.want != runner.Broken {
+				t.Errorf("the turn ended as %+v, %v", res, err)
+			}
+		})
+	}
+}
+
+// TestAModeThatNobodyAskedForEndsTheProcess has the program change its mode while no turn of ours runs.
+func TestAModeThatNobodyAskedForEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"acceptEdits", "bypassPermissions", "auto"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			behind := fmt.Sprintf(`{"dir":"in","frame":{"type":"system","subtype":"status","status":null,"permissionMode":%q}}
+`, mode)
+			r, _ := faked(t, ready("default")+turned(uuid, "")+behind+"{\"dir\":\"process\"}\n"+ready("default")+turned(uuid, ""), claude.Config{})
+			o := begin(t, r, folder(t), asking, yes)
+			o.turn("go", runner.Completed)
+			<-o.gone()
+			o.turn("again", runner.Completed)
+		})
+	}
+}
+
 // TestAModeThatNobodyAskedForEndsTheTurn has the program change its mode in the middle of a turn.
 func TestAModeThatNobodyAskedForEndsTheTurn(t *testing.T) {
 	t.Parallel()

@@ -25,16 +25,18 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 
 	switch name {
 	case askTool, planTool:
+		c.clear(k)
 		return hookAnswer{} // the program's own question follows, with what it adds to the input
 	}
 	if c.scratch(name, h.Input.Input) {
 		s.mu.Lock()
-		k.passed = string(h.Input.Input)
+		k.passed, k.cleared = string(h.Input.Input), true
 		s.mu.Unlock()
 		return decided("allow", "")
 	}
 	q, expected := c.question(name, h.Input.Input)
 	if left, refused := c.review(ctx, id, k, q); left {
+		c.clear(k)
 		return hookAnswer{} // the program's reviewer said yes, so its mode auto lets it run
 	} else if refused {
 		// A person decides, and no other reviewer: what one of them refused is nobody else's to allow.
@@ -46,8 +48,15 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.passed, k.expected, k.person = string(h.Input.Input), expected, a.Source == runner.SourceUser
+	k.cleared, k.passed, k.expected, k.person = true, string(h.Input.Input), expected, a.Source == runner.SourceUser
 	return decided("allow", "")
+}
+
+// clear notes that a call may run.
+func (c *conn) clear(k *call) {
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
+	k.cleared = true
 }
 
 func decided(decision, reason string) hookAnswer {
@@ -69,6 +78,7 @@ func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAn
 	managed := passed && !k.person && (p.Reason == "rule" || p.Reason == "hook")
 	k.passed = "" // once
 	k.asked = true
+	k.cleared = k.cleared || p.Name == askTool || p.Name == planTool
 	s.mu.Unlock()
 
 	switch {
@@ -89,7 +99,7 @@ func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAn
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k.expected = expected
+	k.cleared, k.expected = true, expected
 	return permissionAnswer{Behavior: "allow", Input: p.Input}
 }
 
@@ -125,6 +135,9 @@ func (c *conn) ask(ctx context.Context, id string, k *call, q runner.Question) r
 	if !closed {
 		var err error
 		a, err = s.options.Gate.Ask(ctx, q)
+		if err == nil && a.Allows() && k.item.Kind == runner.ItemCommand {
+			err = s.runtime.startup() // the command's shell reads them first, and the card does not show them
+		}
 		if err != nil && ctx.Err() == nil {
 			s.logger.Warn("gate failed", "runtime", s.runtime.config.Name, "err", err)
 			a = runner.Answer{Decision: runner.Denied, Source: runner.SourceRuntime}

@@ -143,7 +143,8 @@ type call struct {
 	turn     string
 	message  string // the answer that it is a part of
 	agent    string // the sub-agent that makes it
-	asked    bool   // it went through the gate, or was left to the program on purpose
+	asked    bool   // it went to the gate, or was left to the program on purpose
+	cleared  bool   // it was allowed there, or left to the program
 	passed   string // the input that was allowed; can_use_tool does not ask again for it
 	person   bool   // a person allowed it
 	ended    bool

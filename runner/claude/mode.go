@@ -69,8 +69,9 @@ func (c *conn) setMode(ctx context.Context, mode string) error {
 	return nil
 }
 
-// moded takes what the program says of its mode. One that it was not asked for ends the turn: a looser one would leave
-// the hook alone between the agent and the machine. mu is held.
+// moded takes what the program says of its mode. One that it was not asked for ends the turn, and the process where none
+// runs, since the program may be in a turn that it began by itself: a looser mode would leave the hook alone between the
+// agent and the machine. mu is held.
 func (c *conn) moded(mode string) {
 	if mode == "" || mode == c.mode {
 		return
@@ -80,6 +81,11 @@ func (c *conn) moded(mode string) {
 		return
 	}
 	c.session.logger.Warn("program changed its mode by itself", "runtime", c.session.runtime.config.Name, "mode", mode)
+	if c.current() == nil && c.greeted {
+		c.notice("The program went into its mode " + mode + " by itself, so it was ended. The next prompt starts it anew.")
+		c.running.Go(c.kill)
+		return
+	}
 	c.fail("The program went into its mode " + mode + " by itself, so the turn was ended.")
 }
 

@@ -36,7 +36,7 @@ func (c *conn) heard(f frame) {
 		}
 		k := c.calls[b.Call]
 		ran := !b.IsError || exitLine.MatchString(b.Content.text())
-		if ran && meta == "" && (k == nil || !k.asked) {
+		if ran && meta == "" && (k == nil || !k.cleared) {
 			c.tripped(b.Call, k)
 		}
 		if k == nil {
@@ -46,14 +46,18 @@ func (c *conn) heard(f frame) {
 	}
 }
 
-// tripped ends the session's process: something ran that was not asked for. mu is held.
+// tripped ends the session's process: something ran that was not asked for, or before it was allowed, or although it was
+// refused. mu is held.
 func (c *conn) tripped(id string, k *call) {
-	name := "a tool"
+	name, how := "a tool", "without asking"
 	if k != nil {
 		name = k.name
+		if k.asked {
+			how = "although nobody had allowed it"
+		}
 	}
-	c.session.logger.Warn("program did something without asking", "runtime", c.session.runtime.config.Name, "tool", name, "call", id)
-	c.fail("The program used " + name + " without asking, so its turn was ended.")
+	c.session.logger.Warn("program did what nobody allowed", "runtime", c.session.runtime.config.Name, "tool", name, "call", id)
+	c.fail("The program used " + name + " " + how + ", so its turn was ended.")
 	c.running.Go(c.kill)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"drawbridge/internal/jsonl"
+	"drawbridge/internal/process"
 	"drawbridge/policy"
 	"drawbridge/runner"
 )
@@ -65,6 +66,10 @@ func (s *session) asked(ctx context.Context, srv *server, m jsonl.Message, r rou
 	case <-ctx.Done():
 	}
 	a, err := s.options.Gate.Ask(ctx, *q)
+	if err == nil && q.Kind == runner.KindCommand && a.Allows() {
+		// The command's shell reads them first, and the card does not show them.
+		err = process.RemoveStartup(s.runtime.home())
+	}
 	gone := ctx.Err() != nil
 	if err != nil || gone {
 		a = runner.Answer{Decision: runner.Denied, Source: runner.SourceRuntime, Reason: "nobody could be asked"}

@@ -106,11 +106,8 @@ func (r *Runtime) prepare() error {
 			return fmt.Errorf("codex: prepare: %w", err)
 		}
 	}
-	// Every command that left the sandbox would read these, and nobody would see what they add to it.
-	for _, name := range []string{".profile", ".bash_profile", ".bash_login", ".bash_logout", ".bashrc", ".zshenv", ".zprofile", ".zshrc", ".zlogin"} {
-		if err := os.RemoveAll(filepath.Join(r.home(), name)); err != nil {
-			return fmt.Errorf("codex: prepare: %w", err)
-		}
+	if err := process.RemoveStartup(r.home()); err != nil {
+		return fmt.Errorf("codex: prepare: %w", err)
 	}
 	link := filepath.Join(r.codexHome(), "auth.json")
 	if r.config.Login == "" {
