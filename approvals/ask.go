@@ -246,3 +246,23 @@ func (s *Service) deadline(run Run, kind runner.QuestionKind) time.Duration {
 	}
 	return most
 }
+
+// timed gives a record that is asked at now its deadline, and the chat that is asked.
+func (s *Service) timed(r Record, run Run, now time.Time) Record {
+	usual := s.deadline(run, r.Question.Kind)
+	r.Created, r.Deadline = now, now.Add(usual)
+	if run.Wait != nil {
+		until, silent := run.Wait(now, usual)
+		r.Silent = silent
+		if last := now.Add(s.c.PlanDeadline); until.After(last) {
+			until = last
+		}
+		if r.Question.Kind != runner.KindPlan && until.After(now) {
+			r.Deadline = until
+		}
+	}
+	if run.Card != "" {
+		r.Chat = run.Card
+	}
+	return r
+}

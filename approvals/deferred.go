@@ -42,8 +42,9 @@ func (s *Service) PostIn(t *store.Txn, run Run, p runner.Policy, q runner.Questi
 	r := Record{
 		V: Version, ID: NewID(s.c.Host), Incarnation: nobody, Chat: run.Chat, Project: run.Project, Session: run.Session, Run: run.ID, Turn: run.Turn,
 		Runtime: run.Runtime, Prompted: run.Prompted, Background: run.Background, Question: a.q, Mode: p.Mode, Interaction: p.Interaction,
-		Digest: digest(a.q, ""), Created: now, Deadline: now.Add(s.deadline(run, q.Kind)), State: Open,
+		Digest: digest(a.q, ""), State: Open,
 	}
+	r = s.timed(r, run, now)
 	if err := store.Put(t, AskKey(r.ID), r); err != nil {
 		return "", err
 	}

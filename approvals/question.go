@@ -30,7 +30,9 @@ func prepare(run Run, q runner.Question) (*asking, string) {
 	if problem := malformed(q); problem != "" {
 		return a, problem
 	}
-	a.grant = offer(a)
+	if run.Card == "" || run.Card == run.Chat {
+		a.grant = offer(a)
+	}
 	if a.q.Actions, _ = actions(q, a.grant != nil); !slices.ContainsFunc(a.q.Actions, func(x runner.Action) bool { return x.Grant != "" }) {
 		a.grant = nil
 	}

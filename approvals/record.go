@@ -54,6 +54,7 @@ type Record struct {
 	// Prompted is who wrote the prompt of the turn: the Telegram user id as a string, or a task's id.
 	Prompted   string          `json:"prompted,omitempty"`
 	Background bool            `json:"background,omitempty"`
+	Silent     bool            `json:"silent,omitempty"` // asked in quiet hours: nobody is woken for it
 	Question   runner.Question `json:"question"`
 	// Mode and Interaction were in force when the question was asked.
 	Mode        policy.Mode        `json:"mode"`

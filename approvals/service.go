@@ -127,7 +127,14 @@ type Run struct {
 	// Background says that nobody sits in front of it.
 	Background bool
 	// Within is how long a person has, in place of the configured deadlines where it is shorter; zero for those.
-	Within    time.Duration
+	Within time.Duration
+	// Wait says, on the store's clock, when a person's time for something that is asked at now ends, and whether its card
+	// waits silently; usual is what the configuration gives. It may be later than that, but not later than a plan's
+	// deadline. Nil is for what is asked in the foreground.
+	Wait func(now time.Time, usual time.Duration) (until time.Time, silent bool)
+	// Card is the chat whose people are asked, where that is not Chat. Nothing is granted there: a grant belongs to the
+	// chat whose mode it was given under.
+	Card      string
 	Workspace policy.Workspace
 	// Policy reads from the store what the chat allows at this moment. An error, or a nil Policy, is a denial.
 	Policy func(ctx context.Context) (runner.Policy, error)

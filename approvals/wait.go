@@ -69,7 +69,7 @@ func (s *Service) publish(ctx context.Context, a *asking) (Record, chan struct{}
 		if err != nil {
 			return err
 		}
-		r.Created, r.Deadline = now, now.Add(s.deadline(a.run, a.q.Kind))
+		r = s.timed(r, a.run, now)
 		if err := store.Put(t, AskKey(r.ID), r); err != nil {
 			return err
 		}

@@ -108,6 +108,9 @@ func (b *Bot) goOn(t *store.Txn, r approvals.Record, d approvals.Decision) error
 			return err
 		}
 	}
+	if r.Background { // a task's plan is not carried out under a looser mode than the task's
+		p = p.Bound(r.Mode)
+	}
 	p.By, p.Name, p.At = strconv.FormatInt(d.By, 10), d.Name, c.Stopped.Add(time.Nanosecond)
 	return b.enqueue(t, chat, 0, p)
 }

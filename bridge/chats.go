@@ -105,13 +105,14 @@ func (s *Chats) put(t *store.Txn, c Chat) error {
 		return err
 	}
 	if !known {
-		t.Add(chatsIndex, c.ID, store.Micros(now))
+		t.Add(c.index(), c.ID, store.Micros(now))
 	}
 	c.V = Version
 	if err := store.Put(t, chatKey(c.ID), c); err != nil {
 		return err
 	}
 	hosts := []string{c.Host, was.Host} // the host that it leaves closes the session
+	hosts = append(hosts, c.Beside...)
 	if c.Active != nil {
 		hosts = append(hosts, c.Active.Host) // its running turn still asks there
 	}
@@ -372,7 +373,7 @@ func present(t *store.Txn, id string) (string, error) {
 
 // leave ends what goes on under a chat's old key: its turn, and the agent's process, which the next turn resumes.
 func (s *Chats) leave(t *store.Txn, c *Chat, from string) error {
-	hosts := []string{c.Host}
+	hosts := append([]string{c.Host}, c.Beside...)
 	if a := c.Active; a != nil {
 		if a.Host != c.Host {
 			hosts = append(hosts, a.Host)

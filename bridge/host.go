@@ -331,7 +331,7 @@ func (h *Host) bury(ctx context.Context) error {
 			if err != nil || !ok || rec.State != TurnRunning || rec.Incarnation == h.cfg.Incarnation {
 				return err
 			}
-			return h.endIn(t, rec, runner.Result{Outcome: runner.Interrupted, Reason: errHostDied.Error()})
+			return h.endIn(t, rec, runner.Result{Outcome: runner.Interrupted, Reason: errHostDied.Error()}, nil)
 		})
 		if err != nil {
 			return err
@@ -341,7 +341,7 @@ func (h *Host) bury(ctx context.Context) error {
 }
 
 // endIn is the only way in which a turn ends on its host.
-func (h *Host) endIn(t *store.Txn, rec Turn, r runner.Result) error {
+func (h *Host) endIn(t *store.Txn, rec Turn, r runner.Result, sum *Summary) error {
 	now, err := t.Now()
 	if err != nil {
 		return err
@@ -352,14 +352,14 @@ func (h *Host) endIn(t *store.Txn, rec Turn, r runner.Result) error {
 	}
 	t.Add(forgetIndex(h.cfg.Name), turnKey(h.cfg.Name, rec.ID), store.Micros(now))
 	return h.cfg.Log.AppendIn(t, Entry{
-		Chat: rec.Chat, Turn: rec.ID, Event: runner.Event{Kind: runner.TurnEnded, Turn: rec.ID, Result: &r},
+		Chat: rec.Chat, Turn: rec.ID, Event: runner.Event{Kind: runner.TurnEnded, Turn: rec.ID, Result: &r}, Summary: sum,
 	})
 }
 
 // policy is what the chat allows at this moment, read from the store. A turn that its gateway has taken away is allowed
 // nothing.
 func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
-	docs, err := h.readPatiently(ctx, mirrorKey(h.cfg.Name, o.Chat), orderKey(h.cfg.Name, o.Turn))
+	docs, err := h.readPatiently(ctx, mirrorKey(h.cfg.Name, o.held()), orderKey(h.cfg.Name, o.Turn))
 	if err != nil {
 		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
 	}
@@ -370,15 +370,21 @@ func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
 	if err != nil {
 		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
 	}
+	return o.policy(m), nil
+}
+
+// policy is what a turn is allowed where the chat to which it is held is as m says: it is the one function that yields
+// the policy of any work, and it is called anew for each ask.
+func (o Order) policy(m Mirror) runner.Policy {
 	p := runner.Policy{Mode: m.Mode.AtMost(policy.FullAccess), Interaction: m.Interaction}
-	if o.Prompt.Limit != "" {
+	if o.Prompt.Limit != "" || o.Prompt.Work != nil || o.Of != "" { // what has lost the mode it was made under has the strictest
 		p.Mode = p.Mode.AtMost(o.Prompt.Limit)
 	}
 	// A turn that began in plan does not have the workspace, which another one may be writing in: it stays in plan.
 	if p.Interaction != policy.Default || o.Prompt.Plan || !o.Writer {
 		p.Interaction = policy.Plan
 	}
-	return p, nil
+	return p
 }
 
 // patience is how long an ask waits for a store that is away before it is denied: a restart should cost no turn.

@@ -68,7 +68,7 @@ func (t *hostTurn) run(ctx context.Context) {
 		err := store.Update(persist, t.h.cfg.DB, func(tx *store.Txn) error {
 			told := result
 			told.Plan = front(told.Plan, maxHint) // the approval holds it whole
-			if err := t.h.endIn(tx, rec, told); err != nil {
+			if err := t.h.endIn(tx, rec, told, t.rec.summary()); err != nil {
 				return err
 			}
 			return t.submitPlan(tx, result) // below the turn's last words
@@ -158,15 +158,19 @@ func (t *hostTurn) work(ctx context.Context) (result runner.Result) {
 	return result
 }
 
-// run describes this turn to approvals.
+// asker describes this turn to approvals. What a task asks is asked of the chat to whose mode it is held.
 func (t *hostTurn) asker() approvals.Run {
 	o := t.order
-	return approvals.Run{
-		ID: o.Turn, Chat: o.Chat, Project: o.Project, Session: o.Session, Turn: o.Turn, Runtime: o.Runtime, Prompted: o.Prompt.By,
+	run := approvals.Run{
+		ID: o.Turn, Chat: o.held(), Project: o.Project, Session: o.Session, Turn: o.Turn, Runtime: o.Runtime, Prompted: o.Prompt.By,
 		Request:   o.Prompt.Text,
 		Workspace: t.h.workspace(o),
 		Policy:    func(ctx context.Context) (runner.Policy, error) { return t.h.policy(ctx, o) },
 	}
+	if w := o.Prompt.Work; w != nil {
+		run.Background, run.Card, run.Wait = !w.Attended, w.Card, w.wait()
+	}
+	return run
 }
 
 // stream publishes what the turn says while it says it. These messages may be lost; the next one heals it.

@@ -28,11 +28,12 @@ func (t *hostTurn) submitPlan(tx *store.Txn, r runner.Result) error {
 	if r.Outcome != runner.Completed || strings.TrimSpace(r.Plan) == "" {
 		return nil
 	}
-	m, _, err := store.Peek[Mirror](tx, mirrorKey(t.h.cfg.Name, t.order.Chat))
+	m, _, err := store.Peek[Mirror](tx, mirrorKey(t.h.cfg.Name, t.order.held()))
 	if err != nil {
 		return err
 	}
-	p := runner.Policy{Mode: m.Mode.AtMost(policy.FullAccess), Interaction: policy.Plan}
+	p := t.order.policy(m)
+	p.Interaction = policy.Plan
 	_, err = t.h.cfg.Approvals.PostIn(tx, t.asker(), p, runner.Question{
 		Kind: runner.KindPlan, Title: "Plan", Plan: r.Plan, Folder: t.order.Folder, Actions: planActions(p.Mode),
 		Categories: []policy.Category{policy.Question},
@@ -41,7 +42,7 @@ func (t *hostTurn) submitPlan(tx *store.Txn, r runner.Result) error {
 		// The turn has ended all the same, and its chat has to know that there was a plan.
 		t.rec.logger.Warn("a plan cannot be put on a card", "err", err)
 		return t.h.cfg.Log.AppendIn(tx, Entry{
-			Chat:  t.order.Chat, // of no turn: this one is over
+			Chat:  t.order.held(), // of no turn: this one is over
 			Event: runner.Event{Kind: runner.Notice, Text: "The agent submitted a plan that is too large or damaged, so it cannot be shown. Ask it for a shorter one."},
 		})
 	}
@@ -51,6 +52,8 @@ func (t *hostTurn) submitPlan(tx *store.Txn, r runner.Result) error {
 // PlanPrompt is the prompt by which a decided plan goes on, and false if nothing follows from the action: implement it,
 // at most as auto-accept-edits unless the chat's own mode was chosen, or revise it with a person's words. id names the
 // approval, so that one decision starts one turn.
+//
+// The plan of a task is implemented under no looser mode than the task was held to; see Prompt.Bound.
 func PlanPrompt(id, action, plan, words string) (Prompt, bool) {
 	p := Prompt{ID: "p:" + id}
 	switch action {

@@ -80,9 +80,13 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 	if err != nil {
 		return err
 	}
+	held, err := s.holder(t, *c)
+	if err != nil {
+		return err
+	}
 	p := c.Queue[0]
-	turn := "t." + p.ID
-	writer := c.Interaction != policy.Plan && !p.Plan
+	turn := turnOf(p.ID)
+	writer := held.Interaction != policy.Plan && !p.Plan
 	if writer {
 		key := workspaceKey(c.Host, c.Folder)
 		w, err := s.workspace(t, key)
@@ -112,6 +116,9 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 	o := Order{
 		V: Version, Turn: turn, Chat: c.ID, Project: c.Project, Folder: c.Folder, Runtime: c.Runtime, Session: c.Session, Resume: c.Resume,
 		Model: c.Model, Effort: c.Effort, Prompt: p, Created: now, Writer: writer,
+	}
+	if held.ID != c.ID {
+		o.Of = held.ID
 	}
 	if err := store.Put(t, orderKey(c.Host, turn), o); err != nil {
 		return err
@@ -241,8 +248,8 @@ func (s *Chats) end(t *store.Txn, host, id, turn string, r runner.Result) (bool,
 	}
 	if r.Next != nil && r.Outcome == runner.Completed && !a.Stopping {
 		next := Prompt{
-			ID: a.Prompt.ID + "+", Text: r.Next.Text, By: a.Prompt.By, Name: a.Prompt.Name, At: a.Prompt.At,
-			Limit: a.Prompt.Limit, Plan: a.Prompt.Plan, // what bound the turn binds what follows from it
+			ID: NextPrompt(a.Prompt.ID), Text: r.Next.Text, By: a.Prompt.By, Name: a.Prompt.Name, At: a.Prompt.At,
+			Limit: a.Prompt.Limit, Plan: a.Prompt.Plan, Work: a.Prompt.Work, // what bound the turn binds what follows from it
 		}
 		c.Queue = append([]Prompt{next}, c.Queue...)
 	}

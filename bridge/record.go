@@ -45,6 +45,10 @@ type Chat struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// Stopped is when the last stop arrived; a prompt that arrived before it is not taken any more.
 	Stopped time.Time `json:"stopped,omitzero"`
+	// Of is the chat to whose mode and interaction this one is held: it is a lane of that chat. See Lane.
+	Of string `json:"of,omitempty"`
+	// Beside names the hosts on which lanes of this chat work, besides its own: they have to know its mode too.
+	Beside []string `json:"beside,omitempty"`
 }
 
 // Active is the turn of a chat that is not ended.
@@ -81,6 +85,22 @@ type Prompt struct {
 	Waited bool `json:"waited,omitempty"`
 	// Resume says that this continues a turn that was lost or interrupted.
 	Resume bool `json:"resume,omitempty"`
+	// Work is set for a prompt of a task: nobody sits in front of it, and without a Limit that can be read it is held to
+	// approval-required.
+	Work *Work `json:"work,omitempty"`
+}
+
+// Work is what a task's prompt says about its turn, besides what any prompt does.
+type Work struct {
+	Task string `json:"task"`
+	// Attended says that somebody asked to be in front of it after all: its asks are those of the foreground.
+	Attended bool `json:"attended,omitempty"`
+	// Card is the chat that is asked, if it is not the one to whose mode the work is held.
+	Card string `json:"card,omitempty"`
+	// Patience is how long a person has for an ask; zero for the host's own deadline.
+	Patience time.Duration `json:"patience,omitempty"`
+	// Quiet is when asks wait silently.
+	Quiet *Quiet `json:"quiet,omitempty"`
 }
 
 // Order is a turn as it is handed to a host, under orderKey. Only gateways write it.
@@ -97,6 +117,7 @@ type Order struct {
 	Effort  string    `json:"effort,omitempty"`
 	Prompt  Prompt    `json:"prompt"`
 	Created time.Time `json:"created"`
+	Of      string    `json:"of,omitempty"`     // the chat to whose mode it is held, if that is not Chat
 	Writer  bool      `json:"writer,omitempty"` // has the workspace to itself
 	Stop    bool      `json:"stop,omitempty"`
 }
@@ -152,6 +173,8 @@ type Entry struct {
 	Turn    string       `json:"turn,omitempty"`
 	Session string       `json:"session,omitempty"`
 	Event   runner.Event `json:"event,omitzero"`
+	// Summary is set where a turn has ended on its host: what the host itself has seen of it.
+	Summary *Summary `json:"summary,omitempty"`
 	// Errand is set, and Event is not, for what a gateway has asked for.
 	Errand *ErrandResult `json:"errand,omitempty"`
 	// Host is whose log this is; it stands in the key and is filled in by who reads.
@@ -203,7 +226,10 @@ func newID(prefix string) string { return prefix + rand.Text() }
 // Keys. What begins with g: is written by gateways alone, with to:<host>: by gateways for one host, with from:<host>:
 // by that host alone.
 
-const chatsIndex = "g:chats" // every chat, by when it was first seen
+const (
+	chatsIndex = "g:chats" // every chat, by when it was first seen
+	lanesIndex = "g:lanes" // every lane, the same
+)
 
 func chatKey(id string) string                { return "g:chat:" + id }
 func movedKey(id string) string               { return "g:moved:" + id }

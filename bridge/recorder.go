@@ -43,6 +43,7 @@ type recorder struct {
 
 	used     runner.Usage // the runtime's last word on what the turn took
 	reviewed runner.Usage // what reviews of ours took, of which the runtime does not know
+	seen     Summary
 }
 
 func newRecorder(l *Log, logger *slog.Logger, base Entry, now time.Time) *recorder {
@@ -146,6 +147,7 @@ func (r *recorder) completed(e runner.Event) {
 		return
 	}
 	r.settle()
+	r.seen.item(it)
 	it.Text, it.Output, it.Command = tail(it.Text, maxItem), tail(it.Output, maxItem), front(it.Command, maxItem)
 	for i := range it.Files {
 		it.Files[i].Diff = front(it.Files[i].Diff, maxItem/len(it.Files))

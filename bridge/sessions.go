@@ -79,8 +79,12 @@ func (h *Host) open(ctx context.Context, t *hostTurn) (*hostSession, error) {
 		Gate: runner.GateFunc(func(ctx context.Context, q runner.Question) (runner.Answer, error) {
 			turn, between := h.user(s)
 			run := turn.asker()
-			run.Background = between || q.Background
-			return h.cfg.Approvals.Ask(ctx, run, q)
+			run.Background = run.Background || between || q.Background
+			a, err := h.cfg.Approvals.Ask(ctx, run, q)
+			if !between {
+				turn.rec.answered(q, a, err)
+			}
+			return a, err
 		}),
 		Policy: func() runner.Policy {
 			turn, _ := h.user(s)
