@@ -81,7 +81,7 @@ func serve(ctx context.Context, o Options, db store.DB) error {
 		}
 	}
 	g := newGroup(ctx)
-	g.start("control", func(ctx context.Context) error { return serveControl(ctx, o, db) })
+	g.start("control", func(ctx context.Context) error { return serveControl(ctx, o, db, h) })
 	if h != nil {
 		g.start("host", h.run)
 		// A prompt that waits at Telegram must not be told that no host has a project.

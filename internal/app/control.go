@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"drawbridge/approvals"
+	"drawbridge/bridge"
 	"drawbridge/internal/config"
+	"drawbridge/internal/desk"
 	"drawbridge/internal/store"
 )
 
@@ -28,7 +30,8 @@ func controlSocket(c config.Config) string { return filepath.Join(c.DataDir, "co
 // maxSocketPath is what the kernels take: 104 bytes on macOS, 108 on Linux.
 const maxSocketPath = 103
 
-func serveControl(ctx context.Context, o Options, db store.DB) error {
+// serveControl serves the control socket; h is nil where the process has no host.
+func serveControl(ctx context.Context, o Options, db store.DB, h *host) error {
 	path := controlSocket(o.Config)
 	if len(path) > maxSocketPath {
 		o.Logger.Warn("no control socket: the data folder's path is too long", "path", path)
@@ -48,6 +51,12 @@ func serveControl(ctx context.Context, o Options, db store.DB) error {
 	svc := approvals.New(approvals.Config{DB: db, Logger: o.Logger})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, r *http.Request) { writeAudit(w, r, svc) })
+	if h != nil {
+		mux.Handle(desk.Path, desk.NewServer(ctx, desk.ServerConfig{
+			Asker: h.approvals, Home: h.home, Within: o.Config.Timing.ApprovalDeadline, Logger: o.Logger,
+			Chat: func(ctx context.Context) (string, error) { return bridge.DeskChat(ctx, db, o.Config.HostName) },
+		}))
+	}
 	return serveHTTP(ctx, &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}, l)
 }
 

@@ -18,6 +18,7 @@ import (
 type host struct {
 	approvals *approvals.Service
 	loop      *bridge.Host
+	home      string // of the person who runs it
 }
 
 // newHost also takes what is to be called once gateways know what the host offers.
@@ -52,7 +53,7 @@ func newHost(o Options, db store.DB, ready func()) (*host, error) {
 		Data: filepath.Join(c.DataDir, "host"), Home: home, SessionIdle: c.Timing.SessionIdle, Reread: c.Timing.Reread, Grace: grace,
 		Ready: ready, Logger: o.Logger,
 	})
-	return &host{approvals: svc, loop: loop}, nil
+	return &host{approvals: svc, loop: loop, home: home}, nil
 }
 
 // reviewer is what the owner has chosen to decide in auto; nil if nothing.

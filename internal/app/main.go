@@ -35,6 +35,7 @@ const usage = `Drawbridge bridges Telegram chats to coding agents and puts their
   drawbridge host      only the part that runs agents (needs Redis)
   drawbridge config    what is in force, and where each value came from
   drawbridge doctor    whether the projects and agents of this host can be used, and why not
+  drawbridge hook      have what agents in your own terminals ask come to a chat, too
   drawbridge audit     who decided what, as lines of JSON
   drawbridge version
 
@@ -59,6 +60,7 @@ func Main(ctx context.Context, p Process) int {
 		"config":  configCommand,
 		"audit":   auditCommand,
 		"doctor":  doctorCommand,
+		"hook":    hookCommand,
 		"version": versionCommand,
 		"help":    helpCommand, "-h": helpCommand, "--help": helpCommand, "-help": helpCommand,
 	}
