@@ -220,7 +220,7 @@ func unasked(r runner.Result) bool { return r.Outcome != runner.Completed && !st
 
 // turnEnd is the line that ends a live turn.
 func turnEnd(r runner.Result, took time.Duration, steps int) string {
-	tail := " " + elapsed(took)
+	tail := " " + elapsed(max(took, time.Second)) // “in 0 s” says nothing
 	if steps > 0 {
 		tail += " · " + plural(steps, "step")
 	}
@@ -248,6 +248,17 @@ func turnWords(r runner.Result) string {
 	case runner.Broken:
 	}
 	return "Failed"
+}
+
+// workingWords is the head of a live turn, of which so many questions wait.
+func workingWords(asks int) string {
+	switch asks {
+	case 0:
+		return textWorking
+	case 1:
+		return "Waiting for an answer"
+	}
+	return "Waiting for " + plural(asks, "answer")
 }
 
 // elapsed is a duration for people: "8 s", "3 min 5 s", "2 h 10 min".

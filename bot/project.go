@@ -101,7 +101,9 @@ func (b *Bot) turnStarted(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 			return err
 		}
 	}
-	m := liveFace(bridge.Live{}, 0)
+	l := bridge.Live{Chat: e.Chat, Turn: e.Turn, Since: e.At}
+	b.live.take(l, time.Now())
+	m := liveFace(l, 0, 0)
 	return b.cfg.Outbox.Put(t, Outgoing{
 		Chat: chat, Kind: KindSend, Slot: liveSlot(e.Turn), Text: m.Text, Entities: m.Entities, Buttons: b.stopButton(e.Turn),
 		ReplyTo: replyTo(p), Silent: true,
@@ -156,6 +158,7 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	if err := b.cfg.Outbox.Put(t, end); err != nil {
 		return err
 	}
+	b.live.end(e.Turn)
 	if r.Plan != "" && strings.TrimSpace(s.answer) == "" {
 		return nil // the plan is the answer, and has a card of its own
 	}
@@ -226,6 +229,10 @@ func (b *Bot) requestOpened(t *store.Txn, e bridge.Entry) error {
 	if approvals.Standing(r, d).Word != approvals.StandsOpen {
 		return nil // it was over before it could be shown
 	}
+	if known, err := b.refreshCard(t, r); err != nil || known {
+		return err
+	}
+	b.waits(r.Turn, r.ID, r.Question.Kind != runner.KindPlan)
 	return b.postCard(t, r)
 }
 
@@ -234,6 +241,7 @@ func (b *Bot) requestResolved(t *store.Txn, e bridge.Entry) error {
 	if err != nil || r.ID == "" {
 		return err
 	}
+	b.waits(r.Turn, r.ID, false)
 	return b.settleCard(t, r, d)
 }
 
@@ -257,7 +265,11 @@ func (b *Bot) approval(t *store.Txn, e bridge.Entry) (approvals.Record, *approva
 
 // Decided is approvals.Config.Decided of a gateway: the card says what was decided in the commit that decides it.
 func (b *Bot) Decided(t *store.Txn, r approvals.Record, d approvals.Decision) error {
+	b.waits(r.Turn, r.ID, false)
 	if err := b.settleCard(t, r, &d); err != nil {
+		return err
+	}
+	if err := b.goOnKept(t, r, d); err != nil {
 		return err
 	}
 	return b.goOn(t, r, d)

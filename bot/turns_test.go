@@ -210,7 +210,7 @@ func TestTheLiveTurn(t *testing.T) {
 	}})
 	p := k.say(ada, ada, "go")
 	card := k.reads(ada, p, "touch ran")
-	live := k.reads(ada, p, textWorking, "☑ Read", "▸ Write", "☐ Test", "I look at it.")
+	live := k.reads(ada, p, workingWords(1), "☑ Read", "▸ Write", "☐ Test", "I look at it.")
 	if !live.Silent || live.ReplyTo != p || !live.has(textStop) {
 		t.Errorf("the live turn is %+v", live)
 	}
@@ -257,12 +257,54 @@ func TestLiveNewsKeepTheirOrder(t *testing.T) {
 		seq  int64
 		want bool
 	}{{2, true}, {1, false}, {2, false}, {3, true}} {
-		if got := s.take(bridge.Live{Turn: "t", Seq: c.seq}, now); got != c.want {
+		if _, got := s.take(bridge.Live{Turn: "t", Seq: c.seq}, now); got != c.want {
 			t.Errorf("news %d: %v, want %v", c.seq, got, c.want)
 		}
 	}
-	if !s.take(bridge.Live{Turn: "u", Seq: 1}, now.Add(2*time.Hour)) || len(s.turns) != 1 {
+	if _, newer := s.take(bridge.Live{Turn: "u", Seq: 1}, now.Add(2*time.Hour)); !newer || len(s.turns) != 1 {
 		t.Errorf("%d turns are kept", len(s.turns))
+	}
+}
+
+// TestAQuietTurnIsShownAnew, so that whoever waits sees that it goes on; one that waits for a person is not.
+func TestAQuietTurnIsShownAnew(t *testing.T) {
+	t.Parallel()
+	s := newLiveTurns()
+	began := time.Now()
+	later := began.Add(liveTick)
+	s.take(bridge.Live{Chat: "1001", Turn: "mine"}, began)
+	s.take(bridge.Live{Chat: "-4001", Turn: "ours"}, began)
+	s.take(bridge.Live{Chat: "1001", Turn: "loud"}, later)
+	turns := func() (out []string) {
+		for _, l := range s.quiet(later) {
+			out = append(out, l.Turn)
+		}
+		slices.Sort(out)
+		return out
+	}
+	for i, want := range [][]string{{"mine"}, {"mine"}, {"mine", "ours"}} {
+		if got := turns(); !slices.Equal(got, want) {
+			t.Errorf("tick %d: %q, want %q", i+1, got, want)
+		}
+	}
+	if l, asks, changed := s.ask("mine", "one", true, began); !changed || asks != 1 || l.Turn != "mine" {
+		t.Errorf("a question: %+v, %d, %v", l, asks, changed)
+	}
+	if _, _, again := s.ask("mine", "one", true, began); again {
+		t.Error("the same question counts twice")
+	}
+	if asks, _ := s.take(bridge.Live{Chat: "1001", Turn: "mine", Seq: 1}, began); asks != 1 {
+		t.Errorf("news while it waits: %d questions", asks)
+	}
+	if got := turns(); len(got) > 0 {
+		t.Errorf("shown anew while a person is waited for: %q", got)
+	}
+	if _, asks, changed := s.ask("mine", "one", false, began); !changed || asks != 0 {
+		t.Errorf("an answer: %d questions, %v", asks, changed)
+	}
+	s.end("mine")
+	if _, _, changed := s.ask("mine", "two", true, began); changed || len(turns()) > 1 {
+		t.Error("a turn that is over goes on")
 	}
 }
 
@@ -273,7 +315,7 @@ func TestALiveTurnFindsRoom(t *testing.T) {
 	for range 40 {
 		l.Plan = append(l.Plan, runner.Step{Text: strings.Repeat("😀", 200)})
 	}
-	m := liveFace(l, time.Hour)
+	m := liveFace(l, time.Hour, 0)
 	if n := len([]rune(m.Text)); n > 4096 || !strings.HasSuffix(m.Text, "LAST") || !strings.Contains(m.Text, "… and 28 more steps") {
 		t.Errorf("%d characters, ending %q", n, m.Text[len(m.Text)-40:])
 	}

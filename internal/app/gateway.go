@@ -133,6 +133,7 @@ func (g *gateway) lead(ctx context.Context, fence int64) error {
 		DB: g.db, Chats: g.chats, Approvals: g.approvals, Projection: g.bot, Reread: g.o.Config.Timing.Reread, Logger: g.o.Logger,
 	})
 	term.start("follower", follower.Run)
+	term.start("live", g.bot.RunLive)
 	if g.webhook != nil {
 		term.start("register", func(ctx context.Context) error { return g.registerWebhook(ctx) })
 	} else {
