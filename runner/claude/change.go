@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
 	"drawbridge/formatting"
+	"drawbridge/internal/plainfile"
 	"drawbridge/runner"
 )
 
@@ -148,54 +148,40 @@ type fileContent struct {
 
 // content0 looks at a file that is to be written. What is no plain text file is an error.
 func look(path string) (fileContent, error) {
-	info, err := os.Stat(path)
+	b, err := plainfile.Read(path, editLimit)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fileContent{}, nil
-	case err != nil:
-		return fileContent{}, errors.New("it cannot be looked at")
-	case !info.Mode().IsRegular():
-		return fileContent{}, errors.New("it is no plain file")
-	case info.Size() > editLimit:
-		return fileContent{}, errors.New("it is too large")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return fileContent{}, errors.New("it cannot be read")
-	}
-	defer func() { _ = f.Close() }()
-	b, err := io.ReadAll(io.LimitReader(f, editLimit+1))
-	switch {
+	case errors.Is(err, plainfile.ErrNotPlain), errors.Is(err, plainfile.ErrTooLarge):
+		return fileContent{}, err
 	case err != nil:
 		return fileContent{}, errors.New("it cannot be read")
-	case len(b) > editLimit:
-		return fileContent{}, errors.New("it is too large")
 	case !utf8.Valid(b) || strings.HasPrefix(string(b), "\ufeff"):
 		return fileContent{}, errors.New("it is no plain UTF-8 text")
 	}
 	return fileContent{exists: true, text: string(b)}, nil
 }
 
+// digested is how much of a file is compared; of what is larger, its size and the time of its last change beside that.
+const digested = 64 << 20
+
 // unchanged is a check for a question: the digest of the file as it is at the moment of the call.
 func (s *session) unchanged(path string) func() (string, error) {
 	path = s.absolute(path)
 	return func() (string, error) {
-		info, err := os.Stat(path)
+		f, info, err := plainfile.Open(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "absent", nil
+		case errors.Is(err, plainfile.ErrNotPlain):
+			return "no file", nil
 		case err != nil:
-			return "", fmt.Errorf("claude: check a file: %w", err)
-		case !info.Mode().IsRegular():
-			return info.Mode().Type().String(), nil
-		}
-		f, err := os.Open(path)
-		if err != nil {
 			return "", fmt.Errorf("claude: check a file: %w", err)
 		}
 		defer func() { _ = f.Close() }()
 		h := sha256.New()
-		if _, err := io.Copy(h, f); err != nil {
+		_, _ = fmt.Fprintf(h, "%d %d ", info.Size(), info.ModTime().UnixNano()) // a hash takes everything
+		if _, err := io.Copy(h, io.LimitReader(f, digested)); err != nil {
 			return "", fmt.Errorf("claude: check a file: %w", err)
 		}
 		return hex.EncodeToString(h.Sum(nil)), nil

@@ -202,7 +202,13 @@ func (s *session) patch(f approvalRequest) (*request, error) {
 	case f.GrantRoot != nil && *f.GrantRoot != "":
 		return nil, errors.New("it asks for a folder, not for a change")
 	}
-	list := s.overwriting(i.wire.Changes)
+	if err := understood(i.wire.Changes); err != nil {
+		return nil, err
+	}
+	list, err := s.overwriting(i.wire.Changes)
+	if err != nil {
+		return nil, err
+	}
 	title := "Change files"
 	if f.Reason != "" {
 		title = f.Reason

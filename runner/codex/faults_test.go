@@ -8,9 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"drawbridge/policy"
 	"drawbridge/runner"
 	"drawbridge/runner/codex"
 )
@@ -38,6 +40,28 @@ func TestStrangeFrames(t *testing.T) {
 	}
 	if _, questions := c.seen(); len(questions) != 0 {
 		t.Errorf("what is not understood was asked: %+v", questions)
+	}
+}
+
+// TestOddPatches takes patches of which it can't be shown what they would do: of pipes and devices, which must not be read,
+// without a whole path, of unknown kinds, and over other files. The imitation ends if one is not refused.
+func TestOddPatches(t *testing.T) {
+	t.Parallel()
+	folder := data(t)
+	if err := errors.Join(
+		syscall.Mkfifo(filepath.Join(folder, "pipe"), 0o600), os.WriteFile(filepath.Join(folder, "there"), []byte("a\n"), 0o600),
+		os.WriteFile(filepath.Join(folder, "too"), []byte("b\n"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range policy.Modes() {
+		c := open(t, imitate(t, imitation{}), opening{folder: folder, policy: runner.Policy{Mode: m, Interaction: policy.Default}, answer: yes})
+		if r := c.turn("odd patches"); r.Outcome != runner.Completed {
+			t.Errorf("%s: the turn ended as %+v", m, r)
+		}
+		if _, questions := c.seen(); len(questions) != 0 {
+			t.Errorf("%s: what can't be shown was asked: %+v", m, questions)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"drawbridge/internal/plainfile"
 	"drawbridge/policy"
 	"drawbridge/runner"
 )
@@ -105,22 +106,49 @@ func (s *session) relative(path string) string {
 	return path
 }
 
-// overwriting gives files that a patch adds although they are there the content that they lose.
-func (s *session) overwriting(list []wireChange) []wireChange {
+// overwritten is the size of the largest file, in bytes, that a patch may add although it is there.
+const overwritten = 4 << 20
+
+// overwriting gives files that a patch adds although they are there the content that they lose. What can't be shown is an
+// error.
+func (s *session) overwriting(list []wireChange) ([]wireChange, error) {
 	list = slices.Clone(list)
 	for i := range list {
 		w := &list[i]
+		if to := w.Kind.MovePath; to != "" && to != w.Path {
+			if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+				return nil, errors.New("it would move a file over another one")
+			}
+		}
 		if w.Kind.Type != "add" {
 			continue
 		}
-		old, err := os.ReadFile(w.Path)
+		old, err := plainfile.Read(w.Path, overwritten)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
-			continue // it is not there, or codex can't read it either
+			return nil, fmt.Errorf("what it would write over can't be shown: %w", err)
 		}
 		w.Kind.Type = "update"
 		w.Diff = fmt.Sprintf("@@ -1,%d +1,%d @@\n", count(string(old)), count(w.Diff)) + signed(string(old), '-') + signed(w.Diff, '+')
 	}
-	return list
+	return list, nil
+}
+
+// understood reports what is wrong with a patch of which it can't be shown what becomes of which file.
+func understood(list []wireChange) error {
+	for _, w := range list {
+		moved := w.Kind.MovePath != ""
+		switch {
+		case !filepath.IsAbs(w.Path), moved && !filepath.IsAbs(w.Kind.MovePath):
+			return errors.New("it does not say which file")
+		case w.Kind.Type == "update":
+		case w.Kind.Type != "add" && w.Kind.Type != "delete", moved:
+			return fmt.Errorf("the kind of change %q is unknown", w.Kind.Type)
+		}
+	}
+	return nil
 }
 
 // makeRoom makes the folders of files that a patch was allowed to add to the workspace: codex's sandbox opens only what
@@ -184,31 +212,27 @@ func digest(files []string) (string, error) {
 	h := sha256.New()
 	for _, path := range files {
 		_, _ = fmt.Fprintf(h, "%q ", path) // a hash takes everything
-		info, err := os.Stat(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			_, _ = fmt.Fprint(h, "missing ")
-			continue
-		case err != nil:
-			return "", fmt.Errorf("codex: digest: %w", err)
-		case !info.Mode().IsRegular():
-			_, _ = fmt.Fprintf(h, "%s ", info.Mode())
-			continue
-		}
-		if err := add(h, path, info.Size()); err != nil {
+		if err := add(h, path); err != nil {
 			return "", fmt.Errorf("codex: digest: %w", err)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func add(w io.Writer, path string, size int64) error {
-	f, err := os.Open(path)
-	if err != nil {
+func add(w io.Writer, path string) error {
+	f, info, err := plainfile.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		_, err = fmt.Fprint(w, "missing ")
+		return err
+	case errors.Is(err, plainfile.ErrNotPlain):
+		_, err = fmt.Fprint(w, "no file ")
+		return err
+	case err != nil:
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	_, _ = fmt.Fprintf(w, "%d ", size)
+	_, _ = fmt.Fprintf(w, "%d ", info.Size())
 	_, err = io.Copy(w, io.LimitReader(f, maxDigested))
 	return err
 }

@@ -367,6 +367,26 @@ func (m *imitator) turn(start frame, params map[string]any) {
 		if got := m.request("item/fileChange/requestApproval", frame{"itemId": "unknown"}); got["error"] == nil {
 			os.Exit(4)
 		}
+	case "odd patches":
+		for i, p := range []frame{
+			{"path": m.cwd + "/pipe", "kind": frame{"type": "add"}, "diff": "x\n"},
+			{"path": "/dev/zero", "kind": frame{"type": "add"}, "diff": "x\n"},
+			{"path": "/proc/self/environ", "kind": frame{"type": "add"}, "diff": "x\n"},
+			{"path": "relative", "kind": frame{"type": "add"}, "diff": "x\n"},
+			{"path": "", "kind": frame{"type": "add"}, "diff": "x\n"},
+			{"path": m.cwd + "/there", "kind": frame{"type": "chmod"}, "diff": "x\n"},
+			{"path": m.cwd + "/there", "kind": frame{}, "diff": "x\n"},
+			{"path": m.cwd + "/new", "kind": frame{"type": "add", "move_path": m.cwd + "/newer"}, "diff": "x\n"},
+			{"path": m.cwd + "/there", "kind": frame{"type": "update", "move_path": m.cwd + "/too"}, "diff": "@@ -1 +1 @@\n-a\n+b\n"},
+			{"path": m.cwd + "/there", "kind": frame{"type": "update", "move_path": "away"}, "diff": "@@ -1 +1 @@\n-a\n+b\n"},
+		} {
+			id := fmt.Sprintf("odd_%d", i)
+			m.item("item/started", "fileChange", id, frame{"changes": []frame{p}})
+			if got := m.request("item/fileChange/requestApproval", frame{"itemId": id}); got["error"] == nil {
+				fmt.Fprintln(os.Stderr, "taken:", p)
+				os.Exit(4)
+			}
+		}
 	case "huge":
 		m.item("item/started", "commandExecution", "call_1", frame{"command": "yes"})
 		m.item("item/completed", "commandExecution", "call_1", frame{
