@@ -22,11 +22,13 @@ const (
 	textSessionsNone  = "There are no sessions in this project."
 	textSessions      = "Sessions in this project, the latest first:"
 	textSessionBusy   = " (in use elsewhere)"
+	textSessionOurs   = " (this chat's)"
 	textSessionUntold = "without a title"
 	textSessionHere   = "Continue here"
 	textSessionCopy   = "Copy the command for a terminal"
 	textSessionInUse  = "Another program has this session open. Close it there before you continue here."
 	textSessionTaken  = "Your next message continues that session."
+	textSessionIsHere = "This chat is in that session: your next message continues it."
 	textSessionYou    = "You: "
 	textSessionAgent  = "Agent: "
 )
@@ -42,18 +44,36 @@ func (b *Bot) sessionsCommand(t *store.Txn, s author, _ string) error {
 	if err != nil {
 		return err
 	}
-	return b.say(t, s.chat, s.message, textSessionsLook)
+	return b.send(t, s.chat, s.message, sessionsSlot(s.chat), formatting.Message{Text: textSessionsLook})
+}
+
+// sessionsSlot names the message that becomes the list.
+func sessionsSlot(chat ChatRef) string { return "sessions:" + chat.Key() }
+
+// listed puts what was found in the place of the message that says that it is looked for.
+func (b *Bot) listed(t *store.Txn, chat ChatRef, m formatting.Message, rows ...[]option) error {
+	buttons, err := b.buttons(t, chat, rows...)
+	if err != nil {
+		return err
+	}
+	return b.cfg.Outbox.Put(t, Outgoing{
+		Chat: chat, Kind: KindEdit, Slot: sessionsSlot(chat), Upsert: true, Text: m.Text, Entities: m.Entities, Buttons: buttons,
+	})
 }
 
 // errandDone shows what a host has found.
 func (b *Bot) errandDone(t *store.Txn, chat ChatRef, r bridge.ErrandResult) error {
 	switch {
 	case r.Problem != "":
-		return b.say(t, chat, 0, formatting.Inline(r.Problem, 500))
+		return b.listed(t, chat, formatting.Message{Text: formatting.Inline(r.Problem, 500)})
 	case r.Kind != bridge.ErrandSessions:
 		return nil
 	case len(r.Sessions) == 0:
-		return b.say(t, chat, 0, textSessionsNone)
+		return b.listed(t, chat, formatting.Message{Text: textSessionsNone})
+	}
+	ours, err := b.cfg.Chats.Continues(t, chat.Key())
+	if err != nil {
+		return err
 	}
 	var m formatting.Builder
 	m.Text(textSessions)
@@ -67,14 +87,17 @@ func (b *Bot) errandDone(t *store.Txn, chat ChatRef, r bridge.ErrandResult) erro
 		if !s.Used.IsZero() {
 			m.Text(", ").DateTime(s.Used.Unix(), "r", s.Used.UTC().Format("2 Jan 15:04 UTC"))
 		}
-		if s.Busy {
+		switch {
+		case s.Token == ours:
+			m.Text(textSessionOurs)
+		case s.Busy:
 			m.Text(textSessionBusy)
 		}
 		rows = append(rows, []option{{
 			Label: fmt.Sprintf("%d. %s", i+1, buttonLabel(sessionTitle(s))), choice: choice{Do: doSession, Args: []string{r.Runtime, string(whole)}},
 		}})
 	}
-	return b.send(t, chat, 0, "", m.Split()[0], rows...)
+	return b.listed(t, chat, m.Split()[0], rows...)
 }
 
 func sessionTitle(s runner.SessionInfo) string {
@@ -97,12 +120,22 @@ func (b *Bot) sessionTap(t *store.Txn, chat ChatRef, runtime, whole string) (not
 		if line.Agent {
 			who = textSessionAgent
 		}
-		m.Text("\n").Quote(who + formatting.Inline(line.Text, 600))
+		m.Text("\n").Quote(who + spoken(line.Text))
 	}
-	if s.Busy {
+	ours, err := b.cfg.Chats.Continues(t, chat.Key())
+	if err != nil {
+		return notice{}, err
+	}
+	var rows [][]option
+	switch {
+	case s.Token == ours:
+		m.Text("\n" + textSessionIsHere)
+	case s.Busy:
 		m.Text("\n" + textSessionInUse)
+		fallthrough
+	default:
+		rows = append(rows, []option{{Label: textSessionHere, choice: choice{Do: doAdopt, Args: []string{runtime, s.Token}}}})
 	}
-	rows := [][]option{{{Label: textSessionHere, choice: choice{Do: doAdopt, Args: []string{runtime, s.Token}}}}}
 	switch {
 	case s.Command == "":
 	case len([]rune(s.Command)) <= maxCopied:
@@ -113,7 +146,20 @@ func (b *Bot) sessionTap(t *store.Txn, chat ChatRef, runtime, whole string) (not
 	return notice{text: tapDone}, b.send(t, chat, 0, "", m.Split()[0], rows...)
 }
 
+// spoken is the beginning of what somebody said in a session, without its Markdown.
+func spoken(text string) string {
+	parts := formatting.Render(text, formatting.Options{})
+	if len(parts) == 0 {
+		return ""
+	}
+	return formatting.Visible(firstPart(parts[0].Text, 400))
+}
+
+// adoptTap makes a session the chat's. A second tap changes nothing, and what was said since stays in it.
 func (b *Bot) adoptTap(t *store.Txn, chat ChatRef, runtime, token string) (notice, error) {
+	if ours, err := b.cfg.Chats.Continues(t, chat.Key()); err != nil || ours == token {
+		return notice{text: textSessionIsHere}, err
+	}
 	if err := b.cfg.Chats.Adopt(t, chat.Key(), runtime, token); err != nil {
 		return notice{}, err
 	}

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,17 @@ func (s *Chats) Send(t *store.Txn, chat string, kind ErrandKind, ref string) err
 func (s *Chats) returned(t *store.Txn, host string, r ErrandResult) {
 	t.Delete(errandKey(host, r.ID))
 	t.Drop(errandsIndex(host), r.ID)
+}
+
+// Continues is the runtime's token of the session with which a chat goes on; empty if that will be a new one, or if its
+// runtime has not told yet.
+func (s *Chats) Continues(t *store.Txn, chat string) (string, error) {
+	c, err := s.Get(t, chat)
+	if err != nil || c.Session == "" {
+		return c.Resume, err
+	}
+	r, _, err := store.Peek[SessionRecord](t, sessionKey(c.Host, c.Session))
+	return cmp.Or(r.Token, c.Resume), err
 }
 
 // Adopt makes a session that the runtime knows the chat's: its next turn resumes it.
