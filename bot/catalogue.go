@@ -14,10 +14,15 @@ import (
 
 const (
 	textAside       = "A message could not be handled and was not run. Please send it again."
-	textStranger    = "This bot works only for the people on its list. Ask its owner to add you."
+	textStranger    = "This bot works only for the people on its list. Ask its owner to add you; your id is "
+	textUnowned     = "Nobody owns this bot yet. If it is yours, send the /start line that the program printed when it started."
+	textWrongCode   = "That is not the code. Send the /start line as the program printed it."
+	textLastCode    = "That is not the code either, and it does not count any more. Start the program again: it prints another."
 	textPaired      = "You are the owner of this bot now. Send /help to see what it does, or just tell it what to do."
 	textViewer      = "You can read here, but not give work or decide. An owner can change that."
 	textWelcome     = "Tell me what to do, and I pass it to the agent. When it wants to do something that this chat's mode does not allow, I ask you here."
+	textWatcher     = "You can read here what the agent does. Giving it work and deciding is for others; an owner can change that."
+	textHelpDeny    = "To refuse with a reason, reply to a question with “deny” and the reason."
 	textGroupOff    = "This group is not enabled. An owner can enable it with /enable; then everyone here reads what the agent does."
 	textGroupOn     = "This group is enabled. The people on the list can give work here; everyone here reads it."
 	textGroupGone   = "This group is not enabled any more."
@@ -30,7 +35,7 @@ const (
 	textModeSame      = "This chat is in this mode already: "
 	textModeSet       = "The mode is now "
 	textModeNext      = "This counts from the next question on, also in a turn that runs."
-	textModeWaiting   = "The mode answers nothing that waits already: "
+	textModeWaiting   = "Still waiting for your answer: "
 	textModeWrong     = "There is no such mode. The modes are: "
 	textModeUnchanged = "Nothing was changed."
 	textFullTitle     = "full-access: please confirm"
@@ -198,7 +203,7 @@ func refusal(r approvals.Refusal) string {
 	case approvals.RefusedOverdue:
 		return "Too late: the time to answer is over, and it was denied."
 	case approvals.RefusedWithdrawn:
-		return "The agent has taken this back."
+		return "This is not asked any more. Nothing ran."
 	case approvals.RefusedChanged:
 		return "The files have changed meanwhile; it is asked again below."
 	case approvals.RefusedHumanOnly, approvals.RefusedNotAllowed:

@@ -179,3 +179,19 @@ func (p *People) mayDecline(t *store.Txn, id int64) (bool, error) {
 	t.Add(meaningsIndex, politeKey(id), store.Micros(now)) // forgotten with old buttons
 	return true, store.Put(t, politeKey(id), now)
 }
+
+// strangerWords is what somebody is told who may do nothing: whom to ask, and for what.
+func strangerWords(id int64, owned bool) string {
+	if !owned {
+		return textUnowned
+	}
+	return textStranger + strconv.FormatInt(id, 10) + "."
+}
+
+// wrongWords is the answer to the nth wrong code.
+func wrongWords(n int) string {
+	if n >= maxTries {
+		return textLastCode
+	}
+	return textWrongCode
+}

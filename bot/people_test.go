@@ -15,7 +15,7 @@ func TestStrangersGetOneLineAnHour(t *testing.T) {
 	first := k.say(mallory, mallory, "run touch never")
 	k.say(mallory, mallory, "/mode full-access")
 	k.say(mallory, mallory, "/start")
-	k.reads(mallory, first, textStranger)
+	k.reads(mallory, first, textStranger+"1004.")
 	k.idle()
 	if said := k.rig.chat(mallory); len(said) != 1 {
 		t.Errorf("a stranger was answered %q", texts(said))
@@ -64,12 +64,12 @@ func TestPairing(t *testing.T) {
 		t.Fatal(code, err)
 	}
 	k.sim("POST", "messages", object{"chat": mallory, "from": mallory, "text": "/start " + code, "forward": true}, nil)
-	k.reads(mallory, k.say(mallory, mallory, "/start WRONGONE"), textStranger)
+	k.reads(mallory, 0, textUnowned)
+	k.reads(mallory, k.say(mallory, mallory, "/start WRONGONE"), textWrongCode)
 	k.enable(group) // a code counts in private only
 	k.say(group, ada, "/start "+code)
 	k.none(group, 0, textPaired)
-	k.reads(ada, k.say(ada, ada, "/start "+code), textPaired)
-	k.reads(ada, k.say(ada, ada, "/status"), "Project: demo")
+	k.reads(ada, k.say(ada, ada, "/start "+code), textPaired, "Project: demo", textMode+"approval-required")
 	k.say(mallory, mallory, "/start "+code)
 	k.none(mallory, 0, textPaired)
 	if again, err := k.people.Invite(t.Context()); err != nil || again != "" {
@@ -87,7 +87,11 @@ func TestWrongCodesEndThePairing(t *testing.T) {
 	for range maxTries {
 		k.say(mallory, mallory, "/start GUESSED1")
 	}
+	k.reads(mallory, 0, textLastCode)
 	k.idle()
+	if said := k.rig.chat(mallory); len(said) != maxTries {
+		t.Errorf("the guesses were answered %q", texts(said))
+	}
 	k.say(ada, ada, "/start "+code)
 	k.none(ada, 0, textPaired)
 	next, err := k.people.Invite(t.Context())

@@ -140,6 +140,10 @@ func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bo
 		if wrong > 0 {
 			person := m.From.ID
 			d.After(func(context.Context) { b.wrongCode(person, wrong) })
+			if _, err := b.cfg.People.mayDecline(t, person); err != nil { // that is the hour's line
+				return s, false, err
+			}
+			return s, false, b.say(t, d.Chat, m.ID, wrongWords(wrong))
 		}
 		if paired {
 			b.cfg.Logger.Info("the first owner was paired", "person", m.From.ID)
@@ -147,14 +151,28 @@ func (b *Bot) authorOf(t *store.Txn, d *Delivery, m *models.Message) (author, bo
 			if err != nil {
 				return s, false, err
 			}
-			return s, false, b.say(t, d.Chat, m.ID, textPaired)
+			return s, false, b.welcomeOwner(t, s)
 		}
 	}
 	ok, err := b.cfg.People.mayDecline(t, m.From.ID)
 	if err != nil || !ok {
 		return s, false, err
 	}
-	return s, false, b.say(t, d.Chat, 0, textStranger)
+	owned, err := b.cfg.People.hasOwner(t)
+	if err != nil {
+		return s, false, err
+	}
+	return s, false, b.say(t, d.Chat, 0, strangerWords(m.From.ID, owned))
+}
+
+// welcomeOwner tells the first owner so, and what the chat begins with.
+func (b *Bot) welcomeOwner(t *store.Txn, s author) error {
+	var m formatting.Builder
+	m.Text(textPaired + "\n\n")
+	if err := b.status(t, &m, s); err != nil {
+		return err
+	}
+	return b.send(t, s.chat, s.message, "", m.Message())
 }
 
 // wrongCode tells whoever runs the program that somebody guesses.

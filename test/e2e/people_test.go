@@ -16,8 +16,8 @@ func TestPairing(t *testing.T) {
 	_, code, _ := strings.Cut(line, "/start ")
 	me, her := w.private(ada), w.private(mallory)
 
-	me.hears(me.say("run echo nobody > ran"), "only for the people on its list")
-	her.hears(her.say("/start WRONGONE"), "only for the people on its list")
+	me.hears(me.say("run echo nobody > ran"), "Nobody owns this bot yet")
+	her.hears(her.say("/start WRONGONE"), "That is not the code")
 	me.hears(me.say("/start "+strings.ToLower(code)), "You are the owner of this bot now")
 	her.say("/start " + code) // too late
 	me.ends(me.say("say hello"), "hello")
@@ -48,7 +48,7 @@ func TestPairingEndsAfterWrongCodes(t *testing.T) {
 		me.say("/start GUESSING")
 	}
 	me.say("/start " + code)
-	he.hears(he.say("/start"), "only for the people on its list")
+	he.hears(he.say("/start"), "Nobody owns this bot yet")
 	serve.logs("pairing has ended") // guesses that are still under way would count against the next code
 
 	// Only who can restart the program makes another code.
