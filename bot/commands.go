@@ -34,20 +34,20 @@ func commands() []command {
 	return []command{
 		{name: "mode", about: "what the agent may do without asking", need: approvals.Role.CanPrompt, control: true, do: (*Bot).modeCommand},
 		{name: "new", about: "begin a new session", need: approvals.Role.CanPrompt, do: (*Bot).newCommand},
-		{name: "plan", about: "plan and change nothing; “/plan off” ends it, “/plan” and a text plans that", need: approvals.Role.CanPrompt, do: (*Bot).planCommand},
+		{name: "plan", about: "plan first and change nothing; “/plan off” ends it, “/plan” and a text plans only that", need: approvals.Role.CanPrompt, do: (*Bot).planCommand},
 		{name: "stop", about: "stop the turn and what waits; “/stop session” also ends the agent's process", need: approvals.Role.CanPrompt, control: true, do: (*Bot).stopCommand},
 		{name: "status", about: "what runs here, where, and under which mode", need: anyRole, control: true, do: (*Bot).statusCommand},
 		{name: "pending", about: "show the open questions again", need: anyRole, control: true, do: (*Bot).pendingCommand},
-		{name: "queue", about: "the prompts that wait, and take them back", need: anyRole, control: true, do: (*Bot).queueCommand},
+		{name: "queue", about: "what waits to be run; take it back", need: anyRole, control: true, do: (*Bot).queueCommand},
 		{name: "project", about: "the folder to work in", need: approvals.Role.CanPrompt, do: (*Bot).projectCommand},
 		{name: "runtime", about: "the agent to work with", need: approvals.Role.CanPrompt, do: (*Bot).runtimeCommand},
-		{name: "sessions", about: "sessions in this project, also those of a terminal", need: approvals.Role.CanPrompt, do: (*Bot).sessionsCommand},
-		{name: "grants", about: "what is allowed without asking, and take it back", need: anyRole, control: true, do: (*Bot).grantsCommand},
+		{name: "sessions", about: "earlier sessions in this project, also those of a terminal; continue one", need: approvals.Role.CanPrompt, do: (*Bot).sessionsCommand},
+		{name: "grants", about: "what you have allowed for longer; take it back", need: anyRole, control: true, do: (*Bot).grantsCommand},
 		{name: "desk", about: "have what agents in your terminals ask come here; “/desk off” ends it", need: approvals.Role.IsOwner, control: true, do: (*Bot).deskCommand},
 		{name: "enable", about: "let the bot work in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).enableCommand},
 		{name: "disable", about: "stop working in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).disableCommand},
 		{name: "help", about: "what the commands do", need: anyRole, control: true, do: (*Bot).helpCommand},
-		{name: "start", about: "begin, or pair the first owner", need: anyRole, control: true, do: (*Bot).startCommand},
+		{name: "start", about: "what this is, and what is chosen here", need: anyRole, control: true, do: (*Bot).startCommand},
 	}
 }
 
@@ -99,7 +99,7 @@ func (b *Bot) run(t *store.Txn, s author, name, args string) error {
 
 func (b *Bot) startCommand(t *store.Txn, s author, _ string) error {
 	var m formatting.Builder
-	m.Text(textWelcome + "\n\n")
+	m.Text(welcome(s.Role) + "\n\n")
 	if err := b.status(t, &m, s); err != nil {
 		return err
 	}
@@ -107,13 +107,24 @@ func (b *Bot) startCommand(t *store.Txn, s author, _ string) error {
 	return b.send(t, s.chat, 0, "", m.Message())
 }
 
+// welcome says what the bot is, to whom it is something else.
+func welcome(r approvals.Role) string {
+	if r.CanPrompt() {
+		return textWelcome
+	}
+	return textWatcher
+}
+
 func (b *Bot) helpCommand(t *store.Txn, s author, _ string) error {
 	var m formatting.Builder
-	m.Text(textWelcome + "\n")
+	m.Text(welcome(s.Role) + "\n")
 	for _, c := range commands() {
-		if c.need(s.Role) {
+		if c.need(s.Role) && !(c.anywhere && s.chat.Private()) { // those are for groups
 			m.Text("\n/" + c.name + " – " + c.about)
 		}
+	}
+	if s.Role.CanTap() {
+		m.Text("\n\n" + textHelpDeny)
 	}
 	return b.send(t, s.chat, s.message, "", m.Message())
 }
