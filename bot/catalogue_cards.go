@@ -183,7 +183,7 @@ func cardOutcome(q runner.Question, s approvals.Stand) string {
 		}
 		return "Denied"
 	case approvals.StandsWithdrawn:
-		return "The agent took this back: nothing ran"
+		return "Not asked any more: nothing ran"
 	case approvals.StandsExpired:
 		return "Nobody answered in time: denied"
 	case approvals.StandsChanged:

@@ -64,7 +64,8 @@ func closedFace(r approvals.Record, end closing) face {
 // maxCardEntities leaves room below Telegram's limit: an entity too many would be dropped in silence.
 const maxCardEntities = 90
 
-// compose puts a card together: with all of its body if that finds room in one message, else with its two ends.
+// compose puts a card together: with all of its body if that finds room in one message, else with its two ends and a hint.
+// A closed card has no hint, and keeps of a long body what tells it from others.
 func compose(q runner.Question, top, end formatting.Message, body func(*formatting.Builder), hint string) face {
 	var full formatting.Builder
 	full.Append(top)
@@ -75,10 +76,17 @@ func compose(q runner.Question, top, end formatting.Message, body func(*formatti
 	}
 	var short formatting.Builder
 	short.Append(top).Text(hint)
-	if q.Kind == runner.KindFileChange && len(q.Files) > 1 {
+	_, content := wholeFile(q)
+	if q.Kind == runner.KindFileChange && (len(q.Files) > 1 || hint == "") {
 		listFiles(&short, q.Files)
 	}
-	_, content := wholeFile(q)
+	if hint == "" { // it is over: what it was about is enough, and the file has all of it
+		if short.Text(sizeOf(content) + "\n"); q.Kind != runner.KindFileChange {
+			short.Pre("", firstPart(content, 200)).Text("\n")
+		}
+		short.Append(end)
+		return face{Message: short.Split()[0]}
+	}
 	short.Text(sizeOf(content)+"\n"+textBeginning+"\n").Pre("", firstPart(content, 600))
 	short.Text("\n"+textEnding+"\n").Pre("", lastPart(content, 600)).Text("\n")
 	short.Append(end)
@@ -97,7 +105,7 @@ func listFiles(m *formatting.Builder, files []runner.FileChange) {
 	}
 }
 
-// cardBody writes every byte that would be run or written.
+// cardBody writes every byte that would be run or written. c is nil where the card is closed.
 func cardBody(m *formatting.Builder, q runner.Question, c *card) {
 	if q.Title != "" && q.Kind == runner.KindTool {
 		m.Text(formatting.Inline(q.Title, 300) + "\n")
@@ -123,7 +131,7 @@ func cardBody(m *formatting.Builder, q runner.Question, c *card) {
 			m.Pre("json", formatting.Visible(arguments(q.Arguments))).Text("\n")
 		}
 	case runner.KindPlan:
-		planBody(m, q)
+		planBody(m, q, c != nil)
 	case runner.KindQuestion:
 		questionBody(m, q, c)
 	}

@@ -52,8 +52,8 @@ func (b *Bot) planCommand(t *store.Txn, s author, args string) error {
 	})
 }
 
-// planBody is the plan itself, in full, and how to have it changed.
-func planBody(m *formatting.Builder, q runner.Question) {
+// planBody is the plan itself, in full, and how to have it changed while it waits.
+func planBody(m *formatting.Builder, q runner.Question, open bool) {
 	for i, part := range formatting.Render(q.Plan, formatting.Options{}) {
 		if i > 0 {
 			m.Text("\n")
@@ -62,7 +62,7 @@ func planBody(m *formatting.Builder, q runner.Question) {
 	}
 	m.Text("\n")
 	for _, a := range q.Actions {
-		if a.Reply {
+		if a.Reply && open {
 			m.Text("\n" + textPlanRevise)
 		}
 	}

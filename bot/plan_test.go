@@ -31,7 +31,9 @@ func TestPlanIsReadInFullRevisedAndImplemented(t *testing.T) {
 	k.none(ada, p, textNoAnswer) // the plan is the answer
 
 	k.reply(ada, ada, card.ID, "leave the tests alone")
-	k.becomes(ada, card.ID, "Revise")
+	if m := k.becomes(ada, card.ID, "Revise"); strings.Contains(m.Text, textPlanRevise) {
+		t.Errorf("the plan that is over still says how to revise it: %q", m.Text)
+	}
 	second := k.reads(ada, card.ID, "Carry out this plan?", "leave the tests alone")
 	k.tap(ada, ada, second.ID, "Implement")
 	k.becomes(ada, second.ID, "Implement")

@@ -54,7 +54,7 @@ func TestQueueTakeBackAndStop(t *testing.T) {
 	waits := k.reads(ada, k.say(ada, ada, "say never"), textQueuedNext)
 	k.reads(ada, k.say(ada, ada, "/stop"), "Stopping the turn; 1 waiting prompt will not be run.")
 	k.becomes(ada, waits.ID, textStoppedFirst)
-	k.becomes(ada, card.ID, "The agent took this back: nothing ran")
+	k.becomes(ada, card.ID, "Not asked any more: nothing ran")
 	end := k.reads(ada, p, "Stopped after")
 	if !end.has(textContinue) {
 		t.Errorf("the stopped turn has the buttons %q", end.labels())

@@ -46,7 +46,7 @@ func TestStopButton(t *testing.T) {
 	live := me.expect(prompt, "the live turn", func(m message) bool { return m.has("Stop") })
 	me.tap(live.ID, "Stop")
 	me.ends(prompt, "Stopped after")
-	me.decided(card, "The agent took this back: nothing ran")
+	me.decided(card, "Not asked any more: nothing ran")
 	w.holds("ran", "")
 }
 
