@@ -37,4 +37,8 @@ const (
 	WhySandbox    = "sandbox"    // a sandbox around commands
 	WhyCrash      = "crash"      // a program of its own that could crash
 	WhyFrames     = "frames"     // a program of its own that talks to us
+
+	WhyAgents   = "agents"           // sub-agents
+	WhyMultiple = "multiple"         // questions that take several of their options
+	WhySecrets  = "secret_questions" // questions whose answer is a secret
 )

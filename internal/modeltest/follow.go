@@ -2,7 +2,9 @@ package modeltest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,8 +22,23 @@ type Hands struct {
 	Background func(command string) Call
 	// Tool calls a tool of the MCP server with the path of a file; nil where there is no server.
 	Tool func(name, path string) Call
+	// Agent gives a line to a sub-agent; nil where the agent has no tool for it.
+	Agent func(line string) Call
+	// Questions asks a person several things at once; nil where the agent has no tool for it.
+	Questions func(list []Asked) Call
+	// Plan hands over a plan, by a call or by a text that ends the turn; nil where the agent does not plan.
+	Plan func(plan string) Reply
 	// Refused is the beginning of a tool's result that says that it was not allowed.
 	Refused string
+}
+
+// Asked is a question to a person.
+type Asked struct {
+	ID       string   `json:"id"`
+	Text     string   `json:"text"`
+	Options  []string `json:"options,omitempty"`
+	Multiple bool     `json:"multiple,omitempty"`
+	Secret   bool     `json:"secret,omitempty"`
 }
 
 // Follow is a script that does what its prompt says, line by line, so that a test can steer the agent around it:
@@ -36,6 +53,9 @@ type Hands struct {
 //	write PATH TEXT     calls the tool that writes TEXT and a newline to the file
 //	read PATH           calls the tool that reads it, and says the result
 //	ask QUESTION|A|B    calls the tool that asks a person, and says the result
+//	questions JSON      calls it for a list of Asked, and says the result; backwards, if one of them is secret
+//	agent LINE          calls the tool that gives the line to a sub-agent
+//	plan TEXT           hands over a plan, in which \n begins a new line
 //	turns               says how many prompts the conversation has
 //	nonsense            calls a tool that is not there, as often as it is let
 //
@@ -83,7 +103,18 @@ func (f *follower) reply() Reply {
 			f.say = append(f.say, strings.Repeat("All work and no play. ", n/22+1)[:max(0, n)])
 		case "turns":
 			f.say = append(f.say, fmt.Sprintf("This is turn %d.", f.turns))
-		case "run", "sandboxed", "background", "tool":
+		case "plan":
+			if f.hands.Plan == nil {
+				f.say = append(f.say, line)
+				continue
+			}
+			reply := f.hands.Plan(strings.ReplaceAll(rest, `\n`, "\n"))
+			if len(reply.Calls) == 0 {
+				reply.Text = strings.Join(append(f.say, reply.Text), "\n")
+				return reply
+			}
+			calls = reply.Calls
+		case "run", "sandboxed", "background", "tool", "agent", "questions":
 			call, ok := f.hands.call(word, rest)
 			if !ok {
 				f.say = append(f.say, "I have no hand for this: "+line)
@@ -115,7 +146,7 @@ func (f *follower) reply() Reply {
 			return Reply{Text: strings.Join(f.say, "\n"), Calls: calls[len(f.results):]}
 		}
 		for range calls {
-			f.heard(word)
+			f.heard(word, rest)
 		}
 	}
 	if len(f.say) == 0 {
@@ -136,16 +167,29 @@ func (h Hands) call(word, rest string) (Call, bool) {
 		return h.Background(rest), true
 	case word == "tool" && h.Tool != nil:
 		return h.Tool(name, path), true
+	case word == "agent" && h.Agent != nil:
+		return h.Agent(rest), true
+	case word == "questions" && h.Questions != nil:
+		var list []Asked
+		if json.Unmarshal([]byte(rest), &list) != nil {
+			return Call{}, false
+		}
+		return h.Questions(list), true
 	}
 	return Call{}, false
 }
 
 // heard takes the next result. What was said before the call was said with it.
-func (f *follower) heard(word string) {
+func (f *follower) heard(word, rest string) {
 	result := f.results[0]
 	f.results = f.results[1:]
 	f.say = nil
-	if word == "read" || word == "ask" || strings.HasPrefix(result, f.hands.Refused) {
+	if word == "questions" && strings.Contains(rest, `"secret":true`) {
+		letters := []rune(result)
+		slices.Reverse(letters)
+		result = string(letters)
+	}
+	if word == "read" || word == "ask" || word == "questions" || strings.HasPrefix(result, f.hands.Refused) {
 		f.say = append(f.say, result)
 	}
 }

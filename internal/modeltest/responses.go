@@ -132,7 +132,11 @@ func framed(content string) bool {
 // refusedAction begins a message that says why a call was refused.
 const refusedAction = "<refused_action>"
 
-// refuse puts a reason before the first result since the last prompt that says "rejected" and has none yet.
+// noAnswers is the result of a question to a person that was not answered.
+const noAnswers = `{"answers":{}}`
+
+// refuse puts a reason before the first result since the last prompt that says "rejected", or that there is no answer, and
+// has none yet.
 func refuse(messages []Message, reason string) {
 	from := 0
 	for i, m := range messages {
@@ -142,7 +146,8 @@ func refuse(messages []Message, reason string) {
 	}
 	for i := from; i < len(messages); i++ {
 		m := &messages[i]
-		if m.Role == "tool" && !strings.HasPrefix(m.Content, RefusedResult) && strings.Contains(m.Content, "rejected") {
+		if m.Role == "tool" && !strings.HasPrefix(m.Content, RefusedResult) &&
+			(strings.Contains(m.Content, "rejected") || m.Content == noAnswers) {
 			m.Content = RefusedResult + " " + reason + "\n" + m.Content
 			return
 		}

@@ -50,6 +50,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 		"rewind":           "Taking back a part of the conversation is not supported for this runtime.",
 		runner.WhyParallel: "Claude Code carries out one action after another, and asks for one at a time; only its sub-agents ask beside it.",
 		runner.WhySandbox:  "Claude Code's commands run without a sandbox.",
+		runner.WhySecrets:  "Claude Code does not say that an answer is a secret.",
 	}
 	c.Looser, c.Models = looser(), ready.models(r.config.Model)
 	if len(r.config.MCP) == 0 {

@@ -113,6 +113,23 @@ func hands() modeltest.Hands {
 				args{"question": question, "header": "Which", "multiSelect": false, "options": list},
 			}})
 		},
+		Questions: func(asked []modeltest.Asked) modeltest.Call {
+			var questions []any
+			for _, q := range asked {
+				var list []args
+				for _, o := range q.Options {
+					list = append(list, args{"label": o, "description": o})
+				}
+				questions = append(questions, args{"question": q.Text, "header": q.ID, "multiSelect": q.Multiple, "options": list})
+			}
+			return modeltest.CallOf("AskUserQuestion", args{"questions": questions})
+		},
+		Plan: func(plan string) modeltest.Reply {
+			return modeltest.Reply{Calls: []modeltest.Call{modeltest.CallOf("ExitPlanMode", args{"plan": plan})}}
+		},
+		Agent: func(line string) modeltest.Call {
+			return modeltest.CallOf("Agent", args{"description": "a part", "prompt": line, "subagent_type": "general-purpose"})
+		},
 		Tool: func(name, path string) modeltest.Call {
 			return modeltest.CallOf("mcp__"+runnertest.ToolServer+"__"+name, args{"path": path})
 		},
@@ -241,7 +258,9 @@ func reviews() []runnertest.Review[*testing.T] {
 
 func TestClaudeConforms(t *testing.T) {
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
-		MCP: true, Background: true, Daemons: goruntime.GOOS == "linux", Reviews: reviews(), Table: "testdata/table.json", Record: *update,
+		MCP: true, Background: true, Daemons: goruntime.GOOS == "linux", Agents: true, Multiple: true,
+		Books:   []string{"config/.claude.json*", "config/projects", "config/sessions", "tmp"},
+		Reviews: reviews(), Table: "testdata/table.json", Record: *update,
 		New: func(t *testing.T, data string) runner.Runtime {
 			return live(t, serve(t, modeltest.Config{Script: follow(data)}), tooled(t, data))
 		},

@@ -112,6 +112,8 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 	c.Why = map[string]string{
 		"rewind":             "Codex takes back the conversation only, not the files.",
 		runner.WhyParallel:   "Codex runs one command after the other, unless its model writes programs that call several.",
+		runner.WhyMultiple:   "A question of Codex takes one of its options.",
+		runner.WhySecrets:    "Codex's models can't ask for secrets.",
 		string(policy.Fetch): "Codex has no tool that only fetches; its hosted search is switched off, because it never asks.",
 	}
 	switch why := r.reviewable(); {

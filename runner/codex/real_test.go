@@ -97,6 +97,23 @@ func hands() modeltest.Hands {
 				"id": "q", "header": "Question", "question": question, "options": list,
 			}}})
 		},
+		Questions: func(asked []modeltest.Asked) modeltest.Call {
+			var questions []any
+			for _, q := range asked {
+				list := []map[string]string{}
+				for _, o := range q.Options {
+					list = append(list, map[string]string{"label": o, "description": o})
+				}
+				questions = append(questions, map[string]any{"id": q.ID, "header": "Question", "question": q.Text, "options": list})
+			}
+			return modeltest.CallOf("request_user_input", map[string]any{"questions": questions})
+		},
+		Plan: func(plan string) modeltest.Reply {
+			return modeltest.Reply{Text: "<proposed_plan>\n" + plan + "\n</proposed_plan>"}
+		},
+		Agent: func(line string) modeltest.Call {
+			return modeltest.CallOf("multi_agent_v1/spawn_agent", map[string]string{"message": line})
+		},
 		Sandboxed: confined,
 		Background: func(command string) modeltest.Call {
 			return modeltest.CallOf("exec_command", map[string]any{
@@ -123,7 +140,9 @@ func TestRealCodexConforms(t *testing.T) {
 		return c
 	}
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
-		MCP: true, Background: true, Daemons: true, Sandboxed: true, Table: "testdata/table.json", Record: *update,
+		MCP: true, Background: true, Daemons: true, Sandboxed: true, Agents: true,
+		Books: []string{"codex/*.sqlite*", "codex/.sqlite-maintenance.lock", "codex/sessions", "codex/shell_snapshots", "codex/thread-writer-locks", "codex/tmp"},
+		Table: "testdata/table.json", Record: *update,
 		New: func(t *testing.T, folder string) runner.Runtime { return installed(t, conforming(t, folder)) },
 		Crash: func(t *testing.T, folder string) {
 			if runnertest.KillPrograms("codex", folder) == 0 {

@@ -114,6 +114,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 			runner.WhyParallel:   "This runtime carries out one action after another, and asks for one at a time.",
 			runner.WhyMCP:        "This runtime has the tools that it was built with, and loads no MCP servers.",
 			runner.WhyBackground: "A command of this runtime ends with its turn.",
+			runner.WhyAgents:     "This runtime has no sub-agents.",
 			runner.WhyReview:     "This runtime has no reviewer of its own.",
 			runner.WhySandbox:    "This runtime has no sandbox around commands, so that each of them counts as one that can do anything.",
 			runner.WhyCrash:      "This runtime is a part of Drawbridge: there is no program beside it that could crash.",

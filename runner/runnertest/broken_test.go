@@ -390,7 +390,7 @@ func examined(t *testing.T, row string, patience time.Duration, harm func(*fault
 	t.Helper()
 	s := &subject{real: t, row: row}
 	Exercise(s, Harness[*subject]{
-		Parallel: true, MCP: true, Background: true, Patience: patience,
+		Parallel: true, MCP: true, Background: true, Multiple: true, Secrets: true, Books: []string{"*.json"}, Patience: patience,
 		New: func(_ *subject, data string) runner.Runtime {
 			r := &faulty{Runtime: New("script", nil)}
 			r.Data = data

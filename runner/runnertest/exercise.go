@@ -31,7 +31,8 @@ type T[Self any] interface {
 }
 
 // Harness says how a runtime is tried. The agent behind it follows its prompt line by line, in the words of Follow: say,
-// long, run, write, read, turns; together, nonsense, ask, background, sandboxed and tool where it can. A refused action is
+// long, run, write, read, turns; together, nonsense, ask, questions, plan, background, sandboxed, agent and tool where it
+// can. A refused action is
 // said, with the reason, and the agent goes on. modeltest.Follow does that for runtimes with a model.
 //
 // What is left out, the runtime has to say that it cannot: for each field that names a reason, Probe gives one under that
@@ -53,6 +54,14 @@ type Harness[S T[S]] struct {
 	// Sandboxed says that "sandboxed COMMAND" runs it in the runtime's own sandbox, and that this works here
 	// (runner.WhySandbox).
 	Sandboxed bool
+	// Agents says that "agent LINE" gives the line to a sub-agent (runner.WhyAgents).
+	Agents bool
+	// Multiple and Secrets say that "questions" can ask for several options of one question (runner.WhyMultiple), and for a
+	// secret (runner.WhySecrets).
+	Multiple, Secrets bool
+	// Books are what the runtime itself writes in its data folder while the chat plans, as path.Match takes them: its own
+	// bookkeeping.
+	Books []string
 	// Crash kills the agent's program, and only that, as kill -9 does. It is called while a turn runs (runner.WhyCrash).
 	// KillPrograms does it for most.
 	Crash func(t S, data string)
@@ -118,6 +127,7 @@ func examine[S T[S]](t S, h Harness[S], data string, said *probed) *exam {
 		TB: t, data: data, folder: folder(t), patience: cmp.Or(h.Patience, time.Minute), probed: said,
 		restart:  func() runner.Runtime { return h.New(t, data) },
 		parallel: h.Parallel, mcp: h.MCP, background: h.Background, daemons: h.Daemons, sandboxed: h.Sandboxed,
+		agents: h.Agents, multiple: h.Multiple, secrets: h.Secrets, books: h.Books,
 		deeds: h.Deeds, file: h.Table, record: h.Record,
 	}
 	if h.Crash != nil {
@@ -170,6 +180,15 @@ func behaviours() map[string]func(*exam) {
 		"each mode and interaction is kept":                 (*exam).table,
 		"questions reach a person":                          (*exam).asks,
 
+		"planning changes nothing":                          (*exam).planChangesNothing,
+		"a plan ends its turn and is handed over once":      (*exam).plans,
+		"a plan is rejected, revised and implemented":       (*exam).decided,
+		"a plan of a stopped turn is none":                  (*exam).planStopped,
+		"a person answers as the question allows":           (*exam).answers,
+		"a question that nobody answers does not hold up":   (*exam).unanswered,
+		"an open question is withdrawn with its turn":       (*exam).questionWithdrawn,
+		"a secret answer reaches the agent and nobody else": (*exam).secretAnswer,
+
 		"several questions are open at the same time":           (*exam).several,
 		"interrupting withdraws every open question":            (*exam).withdrawsAll,
 		"nothing is remembered of an answer":                    (*exam).remembersNothing,
@@ -197,6 +216,9 @@ type exam struct {
 	restart  func() runner.Runtime
 
 	parallel, mcp, background, daemons, sandboxed bool
+	agents, multiple, secrets                     bool
+
+	books []string
 
 	crash   func()
 	noisy   func(wrap func(program, argument string) string) runner.Runtime

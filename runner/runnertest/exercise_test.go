@@ -9,7 +9,7 @@ import (
 
 func TestScriptedRuntimeConforms(t *testing.T) {
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
-		Parallel: true, MCP: true, Background: true, Table: "testdata/table.json", Record: *runnertest.Record,
+		Parallel: true, MCP: true, Background: true, Multiple: true, Secrets: true, Books: []string{"*.json"}, Table: "testdata/table.json", Record: *runnertest.Record,
 		New: func(_ *testing.T, data string) runner.Runtime {
 			r := runnertest.New("script", nil)
 			r.Data = data

@@ -2,7 +2,9 @@ package runnertest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +25,8 @@ import (
 //	write PATH TEXT        asks and writes TEXT and a newline to the file
 //	read PATH              asks and reads the file, and says what it holds
 //	ask QUESTION|A|B       asks a person, and says the answer; without options the person answers in their own words
-//	plan TEXT              shows a plan, and says what was decided
+//	questions JSON         asks a person a list of them, as modeltest.Asked has it, and says the answers
+//	plan TEXT              shows a plan, in which \n begins a new line, and says what was decided
 //	sleep DURATION         waits
 //	notice TEXT            tells a notice
 //	turns                  says how many turns the session has had
@@ -90,9 +93,11 @@ func (s *Scripted) follow(word, rest, line string) {
 		s.told(a)
 	case "ask":
 		s.question(rest)
+	case "questions":
+		s.questions(rest)
 	case "plan":
 		a := s.Ask(runner.Question{
-			Kind: runner.KindPlan, Title: "Plan", Plan: rest, Categories: []policy.Category{policy.Question},
+			Kind: runner.KindPlan, Title: "Plan", Plan: strings.ReplaceAll(rest, `\n`, "\n"), Categories: []policy.Category{policy.Question},
 			Actions: []runner.Action{
 				{ID: "implement", Label: "Implement", Style: runner.StyleSuccess, Allows: true},
 				{ID: "keep-planning", Label: "Keep planning"},
@@ -139,4 +144,36 @@ func (s *Scripted) question(line string) {
 		return
 	}
 	s.Say("The answer: " + strings.Join(a.Answers["q"], ", "))
+}
+
+// questions asks several things at once. If one of them is secret, what it says of the answers is written backwards.
+func (s *Scripted) questions(line string) {
+	var list []query
+	if err := json.Unmarshal([]byte(line), &list); err != nil || len(list) == 0 {
+		s.Say("questions needs a list of them, not " + line)
+		return
+	}
+	q := runner.Question{Kind: runner.KindQuestion, Title: list[0].Text, Categories: []policy.Category{policy.Question}}
+	secret := false
+	for _, one := range list {
+		asked := runner.Query{ID: one.ID, Text: one.Text, Multiple: one.Multiple, Free: true, Secret: one.Secret}
+		for _, o := range one.Options {
+			asked.Options = append(asked.Options, runner.Option{Label: o})
+		}
+		q.Queries, secret = append(q.Queries, asked), secret || one.Secret
+	}
+	a := s.Ask(q)
+	if !a.Allows() {
+		s.told(a)
+		return
+	}
+	var said []string
+	for _, one := range list {
+		said = append(said, one.ID+": "+strings.Join(a.Answers[one.ID], ", "))
+	}
+	letters := []rune(strings.Join(said, "\n"))
+	if secret {
+		slices.Reverse(letters)
+	}
+	s.Say(string(letters))
 }

@@ -26,6 +26,7 @@ type log struct {
 	events    []runner.Event
 	questions []runner.Question // that were for a person
 	verdicts  []policy.Verdict  // of all that were asked
+	all       []runner.Question // that were asked, also those that the table answered
 	closed    bool
 	policy    runner.Policy
 	turns     map[string]bool // the ids of those that were begun
@@ -52,11 +53,7 @@ func (e *exam) resume(r runner.Runtime, token string, answer func(context.Contex
 	l := &log{exam: e, answer: answer, turns: map[string]bool{}, policy: runner.Policy{Mode: policy.ApprovalRequired, Interaction: policy.Default}}
 	s, err := r.Open(e.Context(), runner.Options{
 		Folder: e.folder, Resume: token, Gate: runner.GateFunc(l.ask), Sink: l.sink,
-		Policy: func() runner.Policy {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return l.policy
-		},
+		Policy: l.now,
 	})
 	if err != nil {
 		e.Fatalf("open: %v", err)
@@ -83,7 +80,7 @@ func (l *log) ask(ctx context.Context, q runner.Question) (runner.Answer, error)
 	if verdict == policy.Ask || verdict == policy.Review {
 		l.questions = append(l.questions, q)
 	}
-	l.verdicts = append(l.verdicts, verdict)
+	l.verdicts, l.all = append(l.verdicts, verdict), append(l.all, q)
 	l.mu.Unlock()
 	if l.after != nil {
 		l.after(verdict)
@@ -98,11 +95,18 @@ func (l *log) ask(ctx context.Context, q runner.Question) (runner.Answer, error)
 	return runner.Answer{Decision: runner.Denied, Source: runner.SourceRule}, nil
 }
 
+// now is what the chat allows.
+func (l *log) now() runner.Policy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.policy
+}
+
 // set changes what the chat allows, and forgets what was told and asked so far.
 func (l *log) set(p runner.Policy) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.policy, l.events, l.questions, l.verdicts = p, nil, nil, nil
+	l.policy, l.events, l.questions, l.verdicts, l.all = p, nil, nil, nil, nil
 }
 
 func (l *log) sink(e runner.Event) {

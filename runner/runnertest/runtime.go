@@ -75,7 +75,8 @@ func New(name string, turn TurnFunc) *Runtime {
 				"fetch":           "A script has no tool that fetches.",
 				runner.WhyDaemons: "A command of a script is not supervised beyond its process group.",
 				runner.WhyReview:  "A script has no reviewer.", runner.WhySandbox: "A script has no sandbox.",
-				runner.WhyCrash: "A script is a part of Drawbridge.", runner.WhyFrames: "A script is a part of Drawbridge.",
+				runner.WhyAgents: "A script has no sub-agents.",
+				runner.WhyCrash:  "A script is a part of Drawbridge.", runner.WhyFrames: "A script is a part of Drawbridge.",
 			},
 		},
 	}
