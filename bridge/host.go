@@ -54,6 +54,7 @@ type Host struct {
 	turns    map[string]*hostTurn    // by turn, those that run here
 	sessions map[string]*hostSession // by chat
 	errands  map[string]bool         // that were begun
+	stopping bool                    // questions that end now end because the host does
 	sights   map[string]*sight       // by runtime, what it was seen to be able to do; the map itself never changes
 }
 
@@ -151,6 +152,7 @@ func (h *Host) finish(running *sync.WaitGroup, interrupt context.CancelCauseFunc
 		case <-time.After(h.cfg.Grace):
 		}
 	}
+	h.keep()
 	interrupt(errHostStops)
 	late := time.AfterFunc(lastWords, giveUp)
 	<-done
@@ -294,11 +296,12 @@ func (h *Host) begin(ctx context.Context, running *sync.WaitGroup, o Order) {
 	}
 	tctx, cancel := context.WithCancelCause(ctx)
 	base := Entry{Chat: o.Chat, Turn: o.Turn, Session: o.Session}
-	t := &hostTurn{h: h, order: o, cancel: cancel, rec: newRecorder(h.cfg.Log, h.cfg.Logger.With("chat", o.Chat, "turn", o.Turn), base, time.Now())}
+	t := &hostTurn{h: h, order: o, cancel: cancel, done: make(chan struct{}), rec: newRecorder(h.cfg.Log, h.cfg.Logger.With("chat", o.Chat, "turn", o.Turn), base, time.Now())}
 	h.turns[o.Turn] = t
 	running.Go(func() {
 		defer cancel(nil)
 		t.run(tctx)
+		close(t.done)
 		h.mu.Lock()
 		delete(h.turns, o.Turn)
 		h.mu.Unlock()
@@ -370,7 +373,13 @@ func (h *Host) policy(ctx context.Context, o Order) (runner.Policy, error) {
 	if err != nil {
 		return runner.Policy{}, fmt.Errorf("bridge: read the policy of %s: %w", o.Chat, err)
 	}
-	return o.policy(m), nil
+	stored, err := decode[Order](docs[1].Value)
+	if err != nil {
+		return runner.Policy{}, fmt.Errorf("bridge: read the order of %s: %w", o.Turn, err)
+	}
+	p := o.policy(m)
+	p.Mode = p.Mode.AtMost(stored.policy(m).Mode) // it may have been bound since it was given
+	return p, nil
 }
 
 // policy is what a turn is allowed where the chat to which it is held is as m says: it is the one function that yields

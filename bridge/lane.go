@@ -209,3 +209,35 @@ func (s *Chats) Interrupt(t *store.Txn, id, prompt string) error {
 	}
 	return s.put(t, c)
 }
+
+// Bind bounds the mode of a prompt that waits or runs by m, from its next ask on. It never makes it looser.
+func (s *Chats) Bind(t *store.Txn, id, prompt string, m policy.Mode) error {
+	id, err := present(t, id)
+	if err != nil {
+		return err
+	}
+	c, err := s.Get(t, id)
+	if err != nil {
+		return err
+	}
+	for i, p := range c.Queue {
+		if p.ID == prompt {
+			c.Queue[i] = p.Bound(m)
+		}
+	}
+	if a := c.Active; a != nil && a.Prompt.ID == prompt {
+		a.Prompt = a.Prompt.Bound(m)
+		o, ok, err := store.Get[Order](t, orderKey(a.Host, a.Turn))
+		if err != nil {
+			return err
+		}
+		if ok {
+			o.Prompt = o.Prompt.Bound(m)
+			if err := store.Put(t, orderKey(a.Host, a.Turn), o); err != nil {
+				return err
+			}
+			t.Publish(wakeTopic(a.Host), nil)
+		}
+	}
+	return s.put(t, c)
+}

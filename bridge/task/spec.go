@@ -243,13 +243,11 @@ func nextCron(sched cron.Schedule, loc *time.Location, after time.Time) time.Tim
 	if !ok || spec.Hour&everyHour == everyHour {
 		return sched.Next(after.In(loc))
 	}
-	wall := *spec
-	wall.Location = time.UTC
-	local := after.In(loc)
-	// A day earlier is before any time that a clock which was set back can show again.
-	w := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), 0, time.UTC).Add(-3 * time.Hour)
+	naive := *spec
+	naive.Location = time.UTC
+	w := wall(after.In(loc)).Add(-3 * time.Hour) // before any time that a clock which was set back shows again
 	for {
-		if w = wall.Next(w); w.IsZero() {
+		if w = naive.Next(w); w.IsZero() {
 			return time.Time{}
 		}
 		if at := onTheWall(w, loc); at.After(after) {
@@ -261,11 +259,19 @@ func nextCron(sched cron.Schedule, loc *time.Location, after time.Time) time.Tim
 // onTheWall is the first moment at which a clock in loc shows w, or at which it has jumped over it.
 func onTheWall(w time.Time, loc *time.Location) time.Time {
 	at := time.Date(w.Year(), w.Month(), w.Day(), w.Hour(), w.Minute(), w.Second(), 0, loc)
-	// time.Date may take either of two; the earlier one is at most a few hours before.
+	// A time that is not there becomes one before the jump or behind it, and one that comes twice either of the two.
+	if shown := wall(at); shown.Before(w) {
+		at = at.Add(w.Sub(shown))
+	}
 	for _, back := range []time.Duration{30 * time.Minute, time.Hour, 2 * time.Hour} {
-		if e := at.Add(-back).In(loc); e.Hour() == w.Hour() && e.Minute() == w.Minute() && e.Day() == w.Day() {
+		if e := at.Add(-back).In(loc); wall(e).Equal(w) {
 			return e
 		}
 	}
 	return at
+}
+
+// wall is what a clock shows, as if it were in UTC.
+func wall(t time.Time) time.Time {
+	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), 0, time.UTC)
 }

@@ -188,8 +188,8 @@ func (s *Service) SetExecution(t *store.Txn, id string, e Execution) (Task, erro
 	return task, err
 }
 
-// SetMode changes the mode that a task is held to, from its next step on. Raising it is an owner's deliberate step, which
-// the caller has confirmed; it can't be raised above the chat's. ErrMode.
+// SetMode changes the mode that a task is held to. Lowering it is in force at the next ask, raising it from the next step on. Raising it is
+// an owner's deliberate step, which the caller has confirmed; it can't be raised above the chat's. ErrMode.
 func (s *Service) SetMode(t *store.Txn, id string, m policy.Mode) (Task, error) {
 	task, err := s.Task(t, id)
 	if err != nil {
@@ -199,6 +199,11 @@ func (s *Service) SetMode(t *store.Txn, id string, m policy.Mode) (Task, error) 
 		return Task{}, err
 	}
 	task.Mode = m
+	if task.State == InProgress {
+		if err := s.cfg.Chats.Bind(t, task.Run.Chat, task.Run.Prompt, m); err != nil {
+			return Task{}, err
+		}
+	}
 	err = s.rewrite(t, &task)
 	return task, err
 }

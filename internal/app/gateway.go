@@ -11,6 +11,7 @@ import (
 	"drawbridge/approvals"
 	"drawbridge/bot"
 	"drawbridge/bridge"
+	"drawbridge/bridge/task"
 	"drawbridge/internal/store"
 )
 
@@ -26,6 +27,7 @@ type gateway struct {
 	people    *bot.People
 	chats     *bridge.Chats
 	approvals *approvals.Service
+	tasks     *task.Service
 	inbox     *bot.Inbox
 	outbox    *bot.Outbox
 	bot       *bot.Bot
@@ -56,12 +58,22 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 	})
 	g.outbox = bot.NewOutbox(bot.OutboxConfig{
 		DB: db, API: g.api, Logger: o.Logger, Pace: o.Pace, Reread: c.Timing.Reread,
-		OnMigrated: func(t *store.Txn, from, to int64) error { return g.bot.Migrated(t, from, to) },
-		OnDropped:  func(t *store.Txn, m bot.Outgoing, reason string) error { return g.bot.Dropped(t, m, reason) },
-		Blob:       func(ctx context.Context, name string) ([]byte, error) { return g.bot.Blob(ctx, name) },
+		OnMigrated: func(t *store.Txn, from, to int64) error {
+			if err := g.bot.Migrated(t, from, to); err != nil {
+				return err
+			}
+			return g.tasks.Migrate(t, bot.ChatRef{ID: from}.Key(), bot.ChatRef{ID: to}.Key())
+		},
+		OnDropped: func(t *store.Txn, m bot.Outgoing, reason string) error { return g.bot.Dropped(t, m, reason) },
+		Blob:      func(ctx context.Context, name string) ([]byte, error) { return g.bot.Blob(ctx, name) },
+	})
+	g.tasks = task.New(task.Config{
+		DB: db, Chats: g.chats, Approvals: g.approvals, Next: screen{g}, Logger: o.Logger,
+		Notify: func(t *store.Txn, e task.Event) error { return g.bot.Worked(t, e) },
+		May:    func(t *store.Txn, chat, by string) (bool, error) { return g.bot.MayWork(t, chat, by) },
 	})
 	g.bot = bot.New(bot.Config{
-		DB: db, Chats: g.chats, Approvals: g.approvals, Outbox: g.outbox, API: g.api, Acker: g.acker, People: g.people, Logger: o.Logger,
+		DB: db, Chats: g.chats, Approvals: g.approvals, Tasks: g.tasks, Outbox: g.outbox, API: g.api, Acker: g.acker, People: g.people, Logger: o.Logger,
 	})
 	g.inbox = bot.NewInbox(bot.InboxConfig{DB: db, Handler: g.bot, Lane: g.bot.Lane, Logger: o.Logger, Reread: c.Timing.Reread})
 	if w := c.Telegram.Webhook; w != nil {
@@ -71,6 +83,13 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 	}
 	return g, nil
 }
+
+// screen is the bot behind the tasks, which are made before it.
+type screen struct{ g *gateway }
+
+func (s screen) Project(t *store.Txn, e bridge.Entry) error { return s.g.bot.Project(t, e) }
+func (s screen) Omitted(t *store.Txn, e bridge.Entry) error { return s.g.bot.Omitted(t, e) }
+func (s screen) Live(l bridge.Live)                         { s.g.bot.Live(l) }
 
 // run serves until ctx ends. Whoever holds the lease polls, handles, follows, sweeps and sends; a gateway without it only
 // takes webhooks in, and takes over when the lease lapses.
@@ -130,9 +149,10 @@ func (g *gateway) lead(ctx context.Context, fence int64) error {
 	term.start("sweep", g.approvals.RunSweep)
 	term.start("housekeeping", g.keepHouse)
 	follower := bridge.NewFollower(bridge.FollowerConfig{
-		DB: g.db, Chats: g.chats, Approvals: g.approvals, Projection: g.bot, Reread: g.o.Config.Timing.Reread, Logger: g.o.Logger,
+		DB: g.db, Chats: g.chats, Approvals: g.approvals, Projection: g.tasks, Reread: g.o.Config.Timing.Reread, Logger: g.o.Logger,
 	})
 	term.start("follower", follower.Run)
+	term.start("tasks", g.tasks.Run)
 	term.start("live", g.bot.RunLive)
 	if g.webhook != nil {
 		term.start("register", func(ctx context.Context) error { return g.registerWebhook(ctx) })

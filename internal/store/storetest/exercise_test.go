@@ -27,3 +27,17 @@ func TestRedis(t *testing.T) {
 		return server.Open(t, fmt.Sprintf("db:{%d}:", n.Add(1)))
 	})
 }
+
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	storetest.Exercise(t, func(t testing.TB) store.DB {
+		t.Helper()
+		m := storetest.NewMemory(nil)
+		t.Cleanup(func() {
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return m
+	})
+}
