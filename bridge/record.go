@@ -215,7 +215,7 @@ type Live struct {
 	Turn  string        `json:"turn"`
 	Seq   int64         `json:"seq"`
 	Text  string        `json:"text,omitempty"`  // of the message that is being written; its end if it is long
-	Doing string        `json:"doing,omitempty"` // title of the item that is running
+	Doing string        `json:"doing,omitempty"` // what runs: a command, the title of another item, or what the runtime says of a wait
 	Steps int           `json:"steps,omitempty"` // items that are done
 	Plan  []runner.Step `json:"plan,omitempty"`
 	Since time.Time     `json:"since"`

@@ -20,6 +20,8 @@ const (
 	maxItem = 32 << 10
 	// maxLive bounds the text that streams: about what one message of a messenger can show.
 	maxLive = 8 << 10
+	// maxDoing bounds what is said of the item that runs.
+	maxDoing = 400
 	// maxPending is how many entries may wait for the store before the agent has to wait too.
 	maxPending = 1_000
 )
@@ -66,7 +68,7 @@ func (r *recorder) take(e runner.Event) {
 	case runner.ItemStarted:
 		if e.Item != nil && e.Item.Kind != runner.ItemMessage && e.Item.Kind != runner.ItemReasoning {
 			r.settle()
-			r.live.Doing, r.dirty = e.Item.Title, true
+			r.live.Doing, r.dirty = doing(*e.Item), true
 		}
 	case runner.ItemCompleted:
 		r.completed(e)
@@ -80,11 +82,22 @@ func (r *recorder) take(e runner.Event) {
 			r.used = *e.Usage
 			r.addUsage()
 		}
-	case runner.ReviewChanged, runner.PolicyChanged, runner.BackgroundEvent, runner.Notice:
+	case runner.Notice: // a request that is tried again, say: else nobody would know why nothing happens
+		r.live.Doing, r.dirty = front(e.Text, maxDoing), true
+		r.add(e)
+	case runner.ReviewChanged, runner.PolicyChanged, runner.BackgroundEvent:
 		r.add(e)
 	default:
 		r.logger.Warn("event of an unknown kind skipped", "kind", string(e.Kind))
 	}
+}
+
+// doing says what an item does while it runs: a command speaks for itself.
+func doing(it runner.Item) string {
+	if it.Kind == runner.ItemCommand && it.Command != "" {
+		return front(it.Command, maxDoing)
+	}
+	return front(it.Title, maxDoing)
 }
 
 func (r *recorder) delta(e runner.Event) {

@@ -98,7 +98,7 @@ func (e *Error) Advice() string {
 		s = "The request to the model failed."
 	}
 	if e.Message != "" {
-		s += " It says: " + e.Message
+		s += " It says: " + strings.TrimRight(e.Message, ". \n") + "."
 	}
 	return s
 }
