@@ -77,8 +77,11 @@ func report(say func(string, ...any), name string, c runner.Capability) {
 		return
 	}
 	for _, m := range policy.Modes() {
-		if eff, ok := c.Modes[m]; ok && eff != m {
+		switch eff, ok := c.Modes[m]; {
+		case ok && eff != m:
 			say("  %s works as %s: %s\n", m, eff, cmp.Or(c.Why[string(m)], "it cannot do more"))
+		case ok && c.Why[string(m)] != "":
+			say("  %s: %s\n", m, c.Why[string(m)])
 		}
 	}
 	for _, ability := range []struct {

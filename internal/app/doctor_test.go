@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"drawbridge/policy"
+	"drawbridge/runner"
 )
 
 // TestDoctorSaysWhatIsMissing: each runtime and project by name, and an exit code that a script can see.
@@ -123,5 +126,20 @@ url = "http://127.0.0.1:1/mcp"
 	}
 	if code != 1 || strings.Contains(out+stderr.String(), "hunter2") || asked != "GET" {
 		t.Errorf("exit code %d, asked %q:\n%s%s", code, asked, out, stderr.String())
+	}
+}
+
+// TestDoctorSaysWhatAModeLacks: also of a mode that a runtime keeps, such as why a reviewer that was chosen is not used.
+func TestDoctorSaysWhatAModeLacks(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	report(func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }, "x", runner.Capability{
+		State: runner.Ready, Plan: true, Questions: true, Steer: true, Rewind: true,
+		Modes: map[policy.Mode]policy.Mode{policy.Auto: policy.Auto, policy.FullAccess: policy.Auto, policy.ApprovalRequired: policy.ApprovalRequired},
+		Why:   map[string]string{"auto": "Its reviewer is not used.", "full-access": "It cannot.", "sandbox": "It has none."},
+	})
+	const want = "runtime x: ready\n  auto: Its reviewer is not used.\n  full-access works as auto: It cannot.\n  sandbox: It has none.\n"
+	if got := b.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
