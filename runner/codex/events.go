@@ -1,7 +1,6 @@
 package codex
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
@@ -76,9 +75,13 @@ func (s *session) turnStarted(f turnFrame) {
 		a := s.agent(f.ThreadID, "")
 		a.turn, a.owner = f.Turn.ID, s.owner(f.Turn.RootTurnID)
 		s.turns[f.Turn.ID] = a.owner
+		if (s.stopped[f.Turn.RootTurnID] || s.strays[f.Turn.RootTurnID]) && !s.closed {
+			s.stopped[f.Turn.ID] = true
+			s.cutOff(threadTurn{f.ThreadID, f.Turn.ID})
+		}
 		return
 	}
-	if s.turn != nil && s.turn.id == "" {
+	if s.turn != nil && s.turn.id == "" && s.turn.sent {
 		s.started(s.turn, f.Turn.ID)
 		return
 	}
@@ -90,12 +93,14 @@ func (s *session) turnStarted(f turnFrame) {
 	}
 	// A turn that nobody asked for would run under the policy of the last one.
 	s.runtime.config.Logger.Warn("codex began a turn by itself, which is stopped", "thread", s.thread)
-	srv, stray := s.server, threadTurn{s.thread, f.Turn.ID}
-	s.asks.Go(func() {
-		ctx, cancel := context.WithTimeout(s.context, s.runtime.config.Pace.Stop)
-		defer cancel()
-		s.expect(srv, srv.call(ctx, "turn/interrupt", stray, nil), "turn/interrupt")
-	})
+	s.strays[f.Turn.ID], s.turns[f.Turn.ID] = true, ""
+	s.cutOff(threadTurn{s.thread, f.Turn.ID})
+}
+
+// cutOff ends a turn of codex that may not go on. The lock is held, and the session not closed.
+func (s *session) cutOff(t threadTurn) {
+	srv := s.server
+	s.asks.Go(func() { s.cut(srv, t) })
 }
 
 func (s *session) turnCompleted(f turnFrame) {
@@ -140,10 +145,24 @@ func (s *session) endAgent(thread string) {
 	}
 	delete(s.agents, thread)
 	s.past[thread] = true
-	s.closeItems(func(i *item) bool { return i.thread == thread && !i.background })
+	srv := s.server
+	alive := srv != nil && srv.alive() && !s.closed
+	s.closeItems(func(i *item) bool { return i.thread == thread && (!alive || !i.background && i.event.Kind != runner.ItemCommand) })
+	if alive {
+		s.asks.Go(func() { s.outlive(srv, thread) })
+	}
 	s.queue.emit(runner.Event{Kind: runner.BackgroundEvent, Turn: a.owner, Background: &runner.Background{
 		ID: thread, Title: a.title, Started: a.started, Ended: true,
 	}})
+}
+
+// outlive sees which commands of a sub-agent outlive its work, as settle does for a turn's, and ends the items of the others.
+func (s *session) outlive(srv *server, thread string) {
+	of := func(i *item) bool { return i.thread == thread }
+	s.settleItems(s.context, srv, thread, of)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closeItems(func(i *item) bool { return of(i) && !i.background && s.agents[thread] == nil })
 }
 
 // settings takes an echo. One that is looser than what the running turn is held to ends the turn.
@@ -154,7 +173,7 @@ func (s *session) settings(f settingsUpdated) {
 	}
 	close(s.echoed)
 	s.echoed = make(chan struct{})
-	if t := s.turn; t != nil && t.id != "" && t.held.compare(s.echo, s.options.Folder) == looser {
+	if t := s.turn; t != nil && t.sent && t.held.compare(s.echo, s.options.Folder) == looser {
 		s.runtime.config.Logger.Warn("codex loosened a running turn, which is stopped", "echo", s.echo.describe())
 		t.loose = s.echo.describe()
 		t.abort()

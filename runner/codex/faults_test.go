@@ -106,12 +106,15 @@ func TestATurnThatNobodyAskedForIsStopped(t *testing.T) {
 	c := open(t, imitate(t, imitation{Record: record}), opening{})
 	c.turn("stray")
 	c.await(runner.Notice)
-	for _, f := range sentFrames(t, record) {
-		if f["method"] == "turn/interrupt" && f.text("params", "turnId") == "stray" {
-			return
-		}
+	if !told(t, record, "turn/interrupt", "turnId", "stray") {
+		t.Error("it was not interrupted")
 	}
-	t.Error("it was not interrupted")
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !told(t, record, "thread/backgroundTerminals/clean", "threadId", imitatedThread) {
+		t.Error("its commands were not ended")
+	}
 }
 
 // TestTenSessionsShareOneCodex counts the starts, and sees that nothing is left running when the last one is closed: the

@@ -56,8 +56,9 @@ func FuzzFrames(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		running.abort = func() {}
+		running.abort, running.sent = func() {}, true
 		s.server = &server{over: make(chan struct{}), sessions: map[string]*session{}}
+		close(s.server.over) // there is nobody to be told anything
 		for line := range strings.Lines(lines) {
 			var one struct {
 				Frame struct {

@@ -57,6 +57,9 @@ type imitator struct {
 	asked    int
 	turns    int
 	id       string // of the turn
+	strayed  bool   // it goes on with the turn that nobody asked for
+	// terminals are the commands in the background, by thread.
+	terminals map[string][]any
 }
 
 func runReplay(config string) int {
@@ -197,7 +200,7 @@ func (m *imitator) serve(f frame) {
 		}
 		m.answer(f, frame{"data": []any{}})
 	case "thread/backgroundTerminals/list":
-		m.answer(f, frame{"data": []any{}})
+		m.answer(f, frame{"data": slices.Clone(m.terminals[f.text("params", "threadId")])})
 	default:
 		if f["id"] != nil && f["method"] != nil {
 			m.answer(f, frame{})
@@ -256,10 +259,12 @@ func (m *imitator) echo(p map[string]any) frame {
 
 // play plays the recorded turn: what codex said as it said it, waiting wherever it waited for us.
 func (m *imitator) play(start frame) {
-	first := m.recorded[0].Frame["id"]
+	first, begun := m.recorded[0].Frame["id"], false
 	for _, r := range m.recorded[1:] {
 		f := r.Frame
+		begun = begun || f["method"] == "turn/started"
 		switch {
+		case f["method"] == "thread/settings/updated" && !begun: // the turn was recorded under another policy
 		case r.Dir == "<" && f["method"] != nil:
 			m.write(f)
 		case r.Dir == "<" && f["id"] == first:
@@ -303,11 +308,29 @@ func (m *imitator) request(method string, params frame) frame {
 	return m.until(func(f frame) bool { return f["method"] == nil && f["id"] == float64(id) })
 }
 
+// taken answers a request of ours and reports whether it is the one that is waited for.
+func (m *imitator) taken(f frame, method, turn string) bool {
+	if f["method"] != method || turn != "" && f.text("params", "turnId") != turn {
+		return false
+	}
+	m.answer(f, frame{})
+	return true
+}
+
 // turn does what the prompt says.
 func (m *imitator) turn(start frame, params map[string]any) {
 	m.turns++
+	if m.strayed {
+		m.answer(start, frame{"turn": frame{"id": "stray", "rootTurnId": "stray", "status": "inProgress"}})
+		return
+	}
 	m.id = fmt.Sprintf("turn-%d-%d", m.turns, time.Now().UnixNano())
 	turn := frame{"id": m.id, "rootTurnId": m.id, "status": "inProgress"}
+	if b, err := json.Marshal(params["input"]); err == nil && strings.Contains(string(b), "loosen at once") {
+		m.notify("thread/settings/updated", frame{"threadId": m.thread, "threadSettings": frame{
+			"cwd": m.cwd, "approvalPolicy": "never", "approvalsReviewer": "user", "sandboxPolicy": frame{"type": "dangerFullAccess"},
+		}})
+	}
 	m.answer(start, frame{"turn": turn})
 	m.notify("turn/started", frame{"threadId": m.thread, "turn": turn})
 	prompt := ""
@@ -343,6 +366,33 @@ func (m *imitator) turn(start frame, params map[string]any) {
 		})
 		m.complete("interrupted")
 		return
+	case "loosen at once":
+		m.until(func(f frame) bool { return m.taken(f, "turn/interrupt", m.id) })
+		m.complete("interrupted")
+		return
+	case "stray that goes on":
+		m.strayed = true
+		m.complete("completed")
+		m.notify("turn/started", frame{"threadId": m.thread, "turn": frame{"id": "stray", "rootTurnId": "stray"}})
+		return
+	case "late child":
+		m.notify("guardianWarning", frame{"threadId": m.thread, "message": "begun"})
+		m.until(func(f frame) bool { return m.taken(f, "turn/interrupt", m.id) })
+		m.complete("interrupted")
+		m.notify("turn/started", frame{"threadId": "child", "turn": frame{"id": "child-turn", "rootTurnId": m.id}})
+		m.until(func(f frame) bool { return m.taken(f, "turn/interrupt", "child-turn") })
+		m.until(func(f frame) bool {
+			return m.taken(f, "thread/backgroundTerminals/clean", "") && f.text("params", "threadId") == "child"
+		})
+		m.notify("guardianWarning", frame{"threadId": m.thread, "message": "stopped"})
+		return
+	case "child with a command":
+		m.terminals = map[string][]any{"child": {frame{"itemId": "call_1"}}}
+		m.notify("turn/started", frame{"threadId": "child", "turn": frame{"id": "child-turn", "rootTurnId": m.id}})
+		for _, id := range []string{"call_1", "call_2"} {
+			m.notify("item/started", frame{"threadId": "child", "turnId": "child-turn", "item": frame{"type": "commandExecution", "id": id, "command": id}})
+		}
+		m.notify("turn/completed", frame{"threadId": "child", "turn": frame{"id": "child-turn", "rootTurnId": m.id, "status": "completed"}})
 	case "strange":
 		_, _ = m.out.WriteString("this is no frame\n{\"half\":\n[1,2]\n\xff\xfe\n")
 		m.notify("item/sparkled", frame{"threadId": m.thread})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -44,6 +45,8 @@ type session struct {
 	unreviewed string
 	agents     map[string]*agent // sub-agents, by thread
 	past       map[string]bool   // the threads of those that have ended their work
+	strays     map[string]bool   // turns of codex that nobody asked for
+	stopped    map[string]bool   // turns of codex that were interrupted: nothing may begin for them any more
 }
 
 // agent is a sub-agent.
@@ -60,6 +63,7 @@ type turn struct {
 	// missing are codex's placeholders that the workspace did not have at its start.
 	missing []string
 	id      string // codex's; empty until it is known
+	sent    bool   // codex was told to begin it
 	held    held
 	// context ends when what was asked in the turn is withdrawn.
 	context  context.Context //nolint:containedctx // as the session's
@@ -82,6 +86,7 @@ func newSession(r *Runtime, o runner.Options) *session {
 		runtime: r, options: o, queue: newQueue(o.Sink), context: ctx, cancel: cancel, over: make(chan struct{}),
 		thread: o.Resume, persisted: o.Resume != "", echoed: make(chan struct{}), changed: make(chan struct{}),
 		turns: map[string]string{}, items: map[string]*item{}, agents: map[string]*agent{}, past: map[string]bool{},
+		strays: map[string]bool{}, stopped: map[string]bool{},
 	}
 }
 
@@ -279,14 +284,16 @@ func (s *session) end() {
 	}
 }
 
-// quiet ends what outlives a turn: sub-agents that work, and commands in the background, theirs too. An interrupted turn
-// leaves both behind.
+// quiet ends what outlives a turn: sub-agents that work, and commands in the background, theirs too, also of those that
+// have ended their work. An interrupted turn leaves all of it behind.
 func (s *session) quiet(ctx context.Context, srv *server) {
 	s.mu.Lock()
-	threads := []string{s.thread}
+	threads := append([]string{s.thread}, slices.Collect(maps.Keys(s.past))...)
 	var running []threadTurn
 	for thread, a := range s.agents {
-		threads = append(threads, thread)
+		if !s.past[thread] {
+			threads = append(threads, thread)
+		}
 		if a.turn != "" {
 			running = append(running, threadTurn{thread, a.turn})
 		}

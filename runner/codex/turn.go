@@ -80,7 +80,8 @@ func (s *session) finish(t *turn) {
 	if len(s.items) == 0 && t.held.profile == profileEdit {
 		tidy(s.options.Folder, t.missing)
 	}
-	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background })
+	// A sub-agent's work goes on behind the turn's end, and ends by itself or with what it does.
+	s.closeItems(func(i *item) bool { return i.turn == t.input.Turn && !i.background && i.thread == s.thread })
 	s.mu.Unlock()
 	<-s.queue.mark()
 	s.mu.Lock()
@@ -92,17 +93,25 @@ func (s *session) finish(t *turn) {
 // settle waits for the commands that have ended with the turn, whose last frames may come behind it. One that goes on is
 // told as background work: it keeps its item and its gate until it ends, or the session does.
 func (s *session) settle(ctx context.Context, srv *server, t *turn) {
+	s.mu.Lock()
+	thread := s.thread
+	s.mu.Unlock()
+	s.settleItems(ctx, srv, thread, func(i *item) bool { return i.thread == thread && i.turn == t.input.Turn })
+}
+
+// settleItems does so for the commands of one thread.
+func (s *session) settleItems(ctx context.Context, srv *server, thread string, of func(*item) bool) {
 	ctx, cancel := context.WithTimeout(ctx, s.runtime.config.Pace.Settle)
 	defer cancel()
 	for {
 		s.mu.Lock()
 		open := map[string]*item{}
 		for _, i := range s.items {
-			if i.turn == t.input.Turn && i.event.Kind == runner.ItemCommand && !i.background {
+			if of(i) && i.event.Kind == runner.ItemCommand && !i.background {
 				open[i.wire.ID] = i
 			}
 		}
-		thread, changed := s.thread, s.changed
+		changed := s.changed
 		s.mu.Unlock()
 		if len(open) == 0 {
 			return
@@ -152,17 +161,23 @@ func (s *session) failed(ctx context.Context, doing string, err error) (runner.R
 var (
 	errNoEcho = errors.New("codex does not say what it is held to, so the turn is not started")
 	errLooser = errors.New("codex is not held to the chat's mode, so the turn is not started")
+	errStray  = errors.New("codex had begun a turn by itself, under what it was held to before; both were stopped, send the prompt again")
 )
 
 // hold tells codex the policy and waits until it says that it is held to it, or to a stricter one.
 func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.Policy) error {
-	t.asked, t.held = asked, heldTo(asked, s.reviewable())
+	to := heldTo(asked, s.reviewable())
+	s.mu.Lock()
+	t.asked, t.held = asked, to
+	s.mu.Unlock()
 	fresh, err := s.refresh(ctx, srv, t.held)
 	if err != nil {
 		return err
 	}
 	if !fresh && t.held.profile == profileEdit {
+		s.mu.Lock()
 		t.held.profile = profileRead
+		s.mu.Unlock()
 		s.queue.emit(runner.Event{Kind: runner.PolicyChanged, Turn: t.input.Turn, Policy: &runner.Effective{
 			Asked: asked, Effective: runner.Policy{Mode: policy.ApprovalRequired.AtMost(asked.Mode), Interaction: asked.Interaction},
 			Why: "The project's protected files have changed while work goes on in the background; until that ends, every change is asked.",
@@ -200,7 +215,9 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 	case stricter:
 		if t.held.reviewer != now.reviewer {
 			s.unreview(t, asked, "Codex does not take it")
+			s.mu.Lock()
 			t.held.reviewer = reviewerUser
+			s.mu.Unlock()
 			if t.held.compare(now, s.options.Folder) == same {
 				return nil
 			}
@@ -224,6 +241,11 @@ func (s *session) send(ctx context.Context, srv *server, t *turn) error {
 		return err
 	}
 	s.mu.Lock()
+	if t.held.compare(s.echo, s.options.Folder) == looser { // it has changed meanwhile
+		defer s.mu.Unlock()
+		return fmt.Errorf("%w: it says %s", errLooser, s.echo.describe())
+	}
+	t.sent = true
 	p := turnParams{
 		ThreadID: s.thread, policyParams: t.held.params(cmp.Or(t.input.Model, s.model), s.effort(t)), Input: given, ClientMessageID: t.input.Turn,
 		Model: t.input.Model, Effort: s.effort(t),
@@ -239,9 +261,28 @@ func (s *session) send(ctx context.Context, srv *server, t *turn) error {
 		return err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.started(t, got.Turn.ID)
+	thread, stray := s.thread, s.strays[got.Turn.ID]
+	if !stray {
+		s.started(t, got.Turn.ID)
+	}
+	s.mu.Unlock()
+	if stray { // the prompt went into it
+		s.cut(srv, threadTurn{thread, got.Turn.ID})
+		return errStray
+	}
 	return nil
+}
+
+// cut ends a turn that nobody waits for, and the commands that it leaves behind.
+func (s *session) cut(srv *server, t threadTurn) {
+	if !srv.alive() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.context), s.runtime.config.Pace.Stop)
+	defer cancel()
+	s.expect(srv, srv.call(ctx, "turn/interrupt", t, nil), "turn/interrupt")
+	s.quiet(ctx, srv)
+	s.expect(srv, srv.call(ctx, "thread/backgroundTerminals/clean", threadOnly{t.ThreadID}, nil), "thread/backgroundTerminals/clean")
 }
 
 // started notes codex's id of a turn, from whichever frame tells it first. The lock is held.
@@ -263,6 +304,7 @@ func (s *session) interrupt(srv *server, t *turn) (runner.Result, error) {
 	defer cancel()
 	s.mu.Lock()
 	thread := s.thread
+	s.stopped[t.id] = true
 	s.mu.Unlock()
 	// First the turn, then its questions: a refusal before that would let the agent go on.
 	s.expect(srv, srv.call(ctx, "turn/interrupt", threadTurn{thread, t.id}, nil), "turn/interrupt")
