@@ -147,7 +147,9 @@ func (s *session) endAgent(thread string) {
 	s.past[thread] = true
 	srv := s.server
 	alive := srv != nil && srv.alive() && !s.closed
-	s.closeItems(func(i *item) bool { return i.thread == thread && (!alive || !i.background && i.event.Kind != runner.ItemCommand) })
+	s.closeItems(func(i *item) bool {
+		return i.thread == thread && (!alive || !i.background && i.event.Kind != runner.ItemCommand)
+	})
 	if alive {
 		s.asks.Go(func() { s.outlive(srv, thread) })
 	}

@@ -110,3 +110,45 @@ func TestRealSubAgentEndsWithTheTurn(t *testing.T) {
 		t.Error("a withdrawn question was answered")
 	}
 }
+
+// TestRealSubAgentLeavesNothingRunning lets a sub-agent end before its command does, and then stops the next turn: the
+// command ends, although nothing but the sub-agent had to do with it.
+func TestRealSubAgentLeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	folder, held := data(t), make(chan struct{}, 1)
+	c := open(t, installed(t, realConfig(t, data(t), model(t, modeltest.Config{Script: spawning}))), opening{
+		folder: folder, answer: func(ctx context.Context, q runner.Question) (runner.Answer, error) {
+			if q.Command == "touch asked" {
+				held <- struct{}{}
+				<-ctx.Done()
+			}
+			return yes(ctx, q)
+		},
+	})
+	c.turn("spawn background touch begun; sleep 8; touch late", "say spawned")
+	running := func(ended bool) bool {
+		for _, e := range c.kinds(runner.BackgroundEvent) {
+			if strings.Contains(e.Background.Title, "touch late") && e.Background.Ended == ended {
+				return true
+			}
+		}
+		return false
+	}
+	c.until(func() bool { return running(false) })
+	ctx, cancel := contextOf(t)
+	defer cancel()
+	done := make(chan runner.Result, 1)
+	go func() {
+		r, _ := c.Turn(ctx, runner.Input{Turn: "next", Text: "run touch asked"})
+		done <- r
+	}()
+	<-held
+	cancel()
+	if r := <-done; r.Outcome != runner.Interrupted {
+		t.Errorf("the turn ended as %+v", r)
+	}
+	c.until(func() bool { return running(true) })
+	if !exists(filepath.Join(folder, "begun")) || exists(filepath.Join(folder, "late")) {
+		t.Error("the command was not begun, or not ended")
+	}
+}
