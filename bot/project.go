@@ -277,8 +277,14 @@ func (b *Bot) Decided(t *store.Txn, r approvals.Record, d approvals.Decision) er
 
 func (b *Bot) policyChanged(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	p := e.Event.Policy
-	if p == nil || p.Asked == p.Effective {
+	if p == nil {
 		return nil
+	}
+	if p.Asked == p.Effective { // the mode is kept, in another way than the owner has chosen: without a reviewer, say
+		if p.Why == "" {
+			return nil
+		}
+		return b.say(t, chat, 0, formatting.Inline(p.Why, 300))
 	}
 	var m formatting.Builder
 	m.Text("This runtime works under ").Code(policyWords(p.Effective)).Text(" instead of ").Code(policyWords(p.Asked))

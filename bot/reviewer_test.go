@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"drawbridge/bridge"
+	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -67,4 +68,25 @@ func TestARefusalBetweenTurnsIsTold(t *testing.T) {
 	k.idle()
 	k.none(ada, prompt, "Run one")
 	k.none(ada, prompt, "Run two")
+}
+
+// TestALostReviewerIsTold: a mode that is kept in another way than the owner has chosen is a message, with the reason.
+func TestALostReviewerIsTold(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	prompt := k.say(ada, ada, "say fine")
+	k.reads(ada, prompt, "fine")
+	auto := runner.Policy{Mode: policy.Auto, Interaction: policy.Default}
+	log := bridge.NewLog(k.db, "box")
+	for _, why := range []string{"", "Its own reviewer is not used: an external MCP server is configured."} {
+		err := log.Append(t.Context(), bridge.Entry{Chat: ChatRef{ID: ada}.Key(), Turn: "an-old-turn", Event: runner.Event{
+			Kind: runner.PolicyChanged, Turn: "an-old-turn", Policy: &runner.Effective{Asked: auto, Effective: auto, Why: why},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.reads(ada, prompt, "Its own reviewer is not used: an external MCP server is configured.")
+	k.idle()
+	k.none(ada, prompt, "instead of")
 }
