@@ -12,10 +12,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	// What the program is made of is a part of these tests, so that a result is not taken from the cache when it changed.
 	_ "drawbridge/internal/app"
+	"drawbridge/runner/runnertest"
 
 	"go.uber.org/goleak"
 )
@@ -23,7 +25,19 @@ import (
 // binary is the path of the built program.
 var binary string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+// toolsVariable makes the test binary the MCP server of runnertest.
+const toolsVariable = "SERVE_TOOLS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(toolsVariable) != "" {
+		if err := runnertest.ServeTools(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			syscall.Exit(1)
+		}
+		syscall.Exit(0) // os.Exit waits for a second under the race detector
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	flag.Parse()
