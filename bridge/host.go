@@ -226,7 +226,7 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 		h.interrupt(id, errDisowned)
 	}
 	h.tighten(ctx)
-	err = errors.Join(h.runErrands(ctx, running), h.closeIdle(ctx))
+	err = errors.Join(h.runErrands(ctx, running), h.lowerIdle(ctx), h.closeIdle(ctx))
 	for _, o := range orders {
 		h.begin(ctx, running, o)
 	}
@@ -259,7 +259,7 @@ func (h *Host) tighten(ctx context.Context) {
 		was := t.under
 		t.under = now
 		h.mu.Unlock()
-		if was == (runner.Policy{}) || !was.Mode.Looser(now.Mode) && (was.Interaction == now.Interaction || now.Interaction != policy.Plan) {
+		if was == (runner.Policy{}) || !stricter(was, now) {
 			continue
 		}
 		applied, err := s.session.(runner.PolicySetter).SetPolicy(ctx, now) //nolint:forcetypeassert // looked at above
