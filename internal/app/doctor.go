@@ -93,7 +93,7 @@ func report(say func(string, ...any), name string, c runner.Capability) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Why)) {
-		if _, mode := c.Modes[policy.Mode(key)]; !mode && !slices.Contains([]string{"plan", "questions", "steer", "rewind"}, key) {
+		if _, mode := c.Modes[policy.Mode(key)]; !mode && runner.Told(key) && !slices.Contains([]string{"plan", "questions", "steer", "rewind"}, key) {
 			say("  %s: %s\n", key, c.Why[key])
 		}
 	}

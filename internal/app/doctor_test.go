@@ -136,7 +136,7 @@ func TestDoctorSaysWhatAModeLacks(t *testing.T) {
 	report(func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }, "x", runner.Capability{
 		State: runner.Ready, Plan: true, Questions: true, Steer: true, Rewind: true,
 		Modes: map[policy.Mode]policy.Mode{policy.Auto: policy.Auto, policy.FullAccess: policy.Auto, policy.ApprovalRequired: policy.ApprovalRequired},
-		Why:   map[string]string{"auto": "Its reviewer is not used.", "full-access": "It cannot.", "sandbox": "It has none."},
+		Why:   map[string]string{"auto": "Its reviewer is not used.", "full-access": "It cannot.", "sandbox": "It has none.", runner.WhyCrash: "It can not."},
 	})
 	const want = "runtime x: ready\n  auto: Its reviewer is not used.\n  full-access works as auto: It cannot.\n  sandbox: It has none.\n"
 	if got := b.String(); got != want {
