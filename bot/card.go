@@ -25,6 +25,8 @@ type card struct {
 	Chat  string `json:"chat"`
 	Posts int    `json:"posts"`           // how often it was posted; only the last one has buttons
 	Shown bool   `json:"shown,omitempty"` // the whole of it was sent as a file, which has the buttons that allow
+	// Under says, for people, under which mode it is really asked, and why, where that is not the chat's.
+	Under string `json:"under,omitempty"`
 	// Answers are those to the first queries of a question with several; Picked is chosen so far of the next one.
 	Answers map[string][]string `json:"answers,omitempty"`
 	Picked  []string            `json:"picked,omitempty"`
@@ -78,6 +80,9 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 	}
 	t.Add(meaningsIndex, cardKey(r.ID), store.Micros(now)) // forgotten with its buttons
 	c.V, c.Chat, c.Shown = Version, r.Chat, false
+	if c.Under, err = b.under(t, r); err != nil {
+		return err
+	}
 	c.Posts++
 	if err := store.Put(t, cardKey(r.ID), c); err != nil {
 		return err
@@ -90,6 +95,33 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 	}
 	_, err = b.showCard(t, r) // a plan is there to be read, not to be asked for
 	return err
+}
+
+// under says under which mode an approval is really asked, where that is not the chat's: its work may be bound to a
+// stricter one, and its runtime may not work under it. Empty where they do not differ.
+func (b *Bot) under(t *store.Txn, r approvals.Record) (string, error) {
+	c, err := b.cfg.Chats.Get(t, r.Chat)
+	if err != nil {
+		return "", err
+	}
+	hello, _, err := b.cfg.Chats.Hello(t, c.Host)
+	if err != nil {
+		return "", err
+	}
+	words := ""
+	if a := c.Active; c.Mode.Looser(r.Mode) && (r.Background || a != nil && a.Turn == r.Turn && a.Prompt.Limit != "") {
+		words = "this work is bound to it; the chat's is " + string(c.Mode)
+	}
+	if eff, why := (agent{Capability: hello.Runtimes[r.Runtime]}).effective(r.Mode); eff != r.Mode {
+		if words != "" {
+			words += "; "
+		}
+		words += "effective with " + formatting.Inline(r.Runtime, 60) + ": " + string(eff)
+		if why != "" {
+			words += ", because " + why
+		}
+	}
+	return words, nil
 }
 
 // putCard sends or edits the latest posting of an open card.

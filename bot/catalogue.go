@@ -5,7 +5,6 @@ import (
 
 	"drawbridge/approvals"
 	"drawbridge/formatting"
-	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -39,12 +38,12 @@ const (
 	textModeWrong     = "There is no such mode. The modes are: "
 	textModeUnchanged = "Nothing was changed."
 	textFullTitle     = "full-access: please confirm"
-	textFullMeans     = "The agent then runs commands, deletes, uses the network and changes files outside the project on this machine without asking. It still asks about secrets, credentials, payments and publishing, as far as they can be recognised."
 	textFullYes       = "Use full-access"
 	textFullNo        = "Keep "
 	textFullList      = "These wait now and would be allowed with it:"
 	textFullKept      = "The mode was not changed."
-	textLooser        = "Not held to this mode by "
+	textLooser        = "Not held to the mode by "
+	textStricter      = "Stricter than the mode with "
 	textEffective     = "Effective with this runtime: "
 
 	textNewDone     = "A new session begins with your next message. Mode and project stay."
@@ -58,11 +57,6 @@ const (
 	textProjectMore    = "; write /project and the name."
 	textProjectNoneAt  = "No host offers a project. Add one to the configuration, and check that its folder exists and that the host runs."
 	textProjectSet     = "This chat now works in "
-	textRuntimeNow     = "Runtime: "
-	textRuntimeWrong   = "There is no such runtime. "
-	textRuntimeList    = "Choose one:"
-	textRuntimeSet     = "This chat now uses "
-	textRuntimeNone    = "No runtime is configured on the host of this project."
 	textNoRuntime      = "No runtime is chosen."
 	textNotRun         = "Your message was not run; send it again afterwards."
 	textFreshSession   = "A new session begins with your next message."
@@ -118,26 +112,6 @@ func allowedWords(allowed, listed int) string {
 		return plural(allowed, "question") + " allowed with it."
 	}
 	return fmt.Sprintf("%d of %d questions allowed with it; the others were over before.", allowed, listed)
-}
-
-// modeMeans says in one sentence what a mode lets the agent do without asking. It follows the table in policy. reviewer is
-// the host's, empty if it has none.
-func modeMeans(m policy.Mode, reviewer string) string {
-	switch m {
-	case policy.ApprovalRequired:
-		return "reads in the project; asks about everything else"
-	case policy.AutoAcceptEdits:
-		return "also writes in the project; asks about commands, deletes, network and the rest"
-	case policy.Auto:
-		if reviewer == "" {
-			return "as auto-accept-edits; this host has no reviewer, so you are asked about commands and network"
-		}
-		return "as auto-accept-edits, and the reviewer, the model " + formatting.Inline(reviewer, 60) +
-			", decides about commands, network and reading elsewhere in your place; what it does not allow is asked"
-	case policy.FullAccess:
-		return "does everything on this machine without asking, apart from secrets, credentials, payments and publishing"
-	}
-	return ""
 }
 
 // reviewWords says what a reviewer did that is told in the chat, nothing if it is not: what it allowed is there to see, and

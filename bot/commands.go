@@ -41,6 +41,8 @@ func commands() []command {
 		{name: "queue", about: "what waits to be run; take it back", need: anyRole, control: true, do: (*Bot).queueCommand},
 		{name: "project", about: "the folder to work in", need: approvals.Role.CanPrompt, do: (*Bot).projectCommand},
 		{name: "runtime", about: "the agent to work with", need: approvals.Role.CanPrompt, do: (*Bot).runtimeCommand},
+		{name: "model", about: "the model that the agent uses", need: approvals.Role.CanPrompt, do: (*Bot).modelCommand},
+		{name: "effort", about: "how long the model thinks", need: approvals.Role.CanPrompt, do: (*Bot).effortCommand},
 		{name: "sessions", about: "earlier sessions in this project, also those of a terminal; continue one", need: approvals.Role.CanPrompt, do: (*Bot).sessionsCommand},
 		{name: "grants", about: "what you have allowed for longer; take it back", need: anyRole, control: true, do: (*Bot).grantsCommand},
 		{name: "desk", about: "have what agents in your terminals ask come here; “/desk off” ends it", need: approvals.Role.IsOwner, control: true, do: (*Bot).deskCommand},
@@ -231,16 +233,18 @@ func (b *Bot) status(t *store.Txn, m *formatting.Builder, s author) error {
 	} else {
 		m.Bold(c.Runtime)
 	}
-	reviewer, err := b.reviewer(t, c)
+	a, err := b.agent(t, c)
 	if err != nil {
 		return err
 	}
-	m.Text("\n" + textMode).Bold(string(c.Mode)).Text(" – " + modeMeans(c.Mode, reviewer))
-	if eff, why, err := b.effective(t, c); err != nil {
-		return err
-	} else if eff != c.Mode {
-		m.Text("\n" + textEffective).Bold(string(eff)).Text(why)
+	if word := standing(a.Capability); word != "" && c.Runtime != "" {
+		m.Text(" – " + word)
 	}
+	if words := a.using(c); words != "" {
+		m.Text("\n" + words)
+	}
+	m.Text("\n" + textMode).Bold(string(c.Mode)).Text(" – " + a.means(c.Mode))
+	a.effectivelyBelow(m, c.Mode)
 	switch a := c.Active; {
 	case a == nil:
 		m.Text("\n" + textNothingRuns)

@@ -293,20 +293,39 @@ func TestModeSaysWhatARuntimeMakesOfIt(t *testing.T) {
 	for _, say := range []string{"/mode", "/status"} {
 		k.reads(ada, k.say(ada, ada, say), textEffective+"approval-required: it has no reviewer")
 	}
+	k.reads(ada, k.say(ada, ada, "/mode approval-required")-1, textModeSet)
+	menu := k.reads(ada, k.say(ada, ada, "/mode"), "auto – works as approval-required here: it has no reviewer")
+	if got := k.tap(ada, ada, menu.ID, markCannot+"auto"); got.Text != "it has no reviewer" || !got.Alert {
+		t.Errorf("the button for what can't be done answers %+v", got)
+	}
+	k.reads(ada, k.say(ada, ada, "/mode auto"), textModeSet+"auto: works as approval-required here: it has no reviewer")
+	prompt := k.say(ada, ada, "run touch asked")
+	k.reads(ada, prompt, "Run this command?", "Mode: auto (effective with script: approval-required, because it has no reviewer)")
 }
 
-// TestModeNamesTheCellsThatAreNotHeld: there is no looser cell that a chat is not told of, and none of another mode.
+// TestModeNamesTheCellsThatAreNotHeld: there is no looser cell that a chat is not told of, each with the modes that it is of;
+// whoever chooses a mode is told those of that mode alone.
 func TestModeNamesTheCellsThatAreNotHeld(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{mode: policy.Auto, capable: func(c *runner.Capability) {
 		c.Looser = []runner.Difference{
 			{Category: policy.Secret, Modes: []policy.Mode{policy.Auto}, What: "It reads .env files of the project."},
 			{Category: policy.Delete, Modes: []policy.Mode{policy.Auto}, What: "It reads .env files of the project."},
-			{Category: policy.Delete, Modes: []policy.Mode{policy.FullAccess}, What: "Something of another mode."},
+			{Category: policy.Delete, Modes: []policy.Mode{policy.AutoAcceptEdits}, What: "Something of another mode."},
 		}
+		c.Stricter = []runner.Difference{{Category: policy.ReadOutside, Modes: policy.Modes(), Plan: true, What: "It reads nothing elsewhere."}}
 	}})
-	m := k.reads(ada, k.say(ada, ada, "/mode"), textLooser+"script:", "• It reads .env files of the project.")
-	if strings.Count(m.Text, ".env") != 1 || strings.Contains(m.Text, "another mode") {
+	m := k.reads(ada, k.say(ada, ada, "/mode"), textLooser+"script:", "• It reads .env files of the project. (auto)",
+		"• Something of another mode. (auto-accept-edits)", textStricter+"script:", "(approval-required, auto-accept-edits, auto, full-access, plan)")
+	if strings.Count(m.Text, ".env") != 1 {
 		t.Errorf("/mode says\n%s", m.Text)
+	}
+	m = k.reads(ada, k.say(ada, ada, "/mode auto-accept-edits"), textModeSet, "• Something of another mode.", "• It reads nothing elsewhere.")
+	if strings.Contains(m.Text, ".env") {
+		t.Errorf("the chosen mode is told as\n%s", m.Text)
+	}
+	m = k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullTitle, "With script, the agent then runs commands", "• It reads nothing elsewhere.")
+	if strings.Contains(m.Text, ".env") || strings.Contains(m.Text, "another mode") || strings.Contains(m.Text, "reads elsewhere") {
+		t.Errorf("the confirmation says\n%s", m.Text)
 	}
 }

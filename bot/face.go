@@ -30,6 +30,9 @@ func openFace(r approvals.Record, c card) face {
 		top.Text(textCan + can + "\n")
 	}
 	smallPrint(&end, r)
+	if c.Under != "" {
+		end.Text(" (" + c.Under + ")")
+	}
 	end.Text(" · "+textUntil).DateTime(r.Deadline.Unix(), dateFormat(r), r.Deadline.UTC().Format("2 Jan 15:04 UTC"))
 	if r.Background {
 		end.Text("\n" + textBackground)

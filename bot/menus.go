@@ -3,12 +3,10 @@ package bot
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"drawbridge/bridge"
 	"drawbridge/formatting"
 	"drawbridge/internal/store"
-	"drawbridge/runner"
 )
 
 const (
@@ -149,81 +147,6 @@ func (b *Bot) chooseProject(t *store.Txn, s author, name string) error {
 	}
 	m.Text(textProjectSet).Bold(oneLine(c.Project)).Text(" (").Code(oneLine(c.Folder)).Text("). " + textFreshSession)
 	return b.respond(t, s, m.Message())
-}
-
-func (b *Bot) runtimeCommand(t *store.Txn, s author, args string) error {
-	if args != "" {
-		return b.chooseRuntime(t, s, args)
-	}
-	c, err := b.cfg.Chats.Get(t, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	var m formatting.Builder
-	if c.Runtime != "" {
-		m.Text(textRuntimeNow).Bold(oneLine(c.Runtime)).Text("\n")
-	}
-	return b.offerRuntimes(t, s, &m, c.Host)
-}
-
-// offerRuntimes ends a message with the runtimes to choose from, and says what is wrong with those that do not work.
-func (b *Bot) offerRuntimes(t *store.Txn, s author, m *formatting.Builder, host string) error {
-	hello, _, err := b.cfg.Chats.Hello(t, host)
-	if err != nil {
-		return err
-	}
-	rows := runtimeRows(hello)
-	if len(rows) == 0 {
-		m.Text(textRuntimeNone)
-	} else {
-		m.Text(textRuntimeList)
-	}
-	for _, name := range sortedRuntimes(hello) {
-		if p := hello.Runtimes[name].Problem; p != "" && m.Len() < maxList {
-			m.Text("\n").Bold(formatting.Inline(name, 100)).Text(": " + formatting.Inline(p, 300))
-		}
-	}
-	return b.respond(t, s, m.Message(), rows...)
-}
-
-func (b *Bot) chooseRuntime(t *store.Txn, s author, name string) error {
-	c, err := b.cfg.Chats.SetRuntime(t, s.chat.Key(), name)
-	var m formatting.Builder
-	switch {
-	case errors.Is(err, bridge.ErrNoRuntime):
-		c, err := b.cfg.Chats.Get(t, s.chat.Key())
-		if err != nil {
-			return err
-		}
-		m.Text(textRuntimeWrong)
-		return b.offerRuntimes(t, s, &m, c.Host)
-	case err != nil:
-		return err
-	}
-	m.Text(textRuntimeSet).Bold(oneLine(c.Runtime)).Text(". " + textFreshSession)
-	return b.respond(t, s, m.Message())
-}
-
-func runtimeRows(h bridge.Hello) [][]option {
-	var rows [][]option
-	for _, name := range sortedRuntimes(h) {
-		if len(rows) == maxOffers {
-			break
-		}
-		rows = append(rows, []option{{
-			Label: buttonLabel(name), Disabled: h.Runtimes[name].State == runner.Failed, choice: choice{Do: doRuntime, Args: []string{name}},
-		}})
-	}
-	return rows
-}
-
-func sortedRuntimes(h bridge.Hello) []string {
-	var names []string
-	for name := range h.Runtimes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func (b *Bot) grantsCommand(t *store.Txn, s author, _ string) error {

@@ -54,75 +54,51 @@ func (b *Bot) modeCommand(t *store.Txn, s author, args string) error {
 }
 
 func (b *Bot) showModes(t *store.Txn, s author, c bridge.Chat) error {
-	var m formatting.Builder
-	m.Text(textModeNow).Bold(string(c.Mode)).Text("\n")
-	if eff, why, err := b.effective(t, c); err != nil {
-		return err
-	} else if eff != c.Mode {
-		m.Text(textEffective).Bold(string(eff)).Text(why + "\n")
-	}
-	reviewer, err := b.reviewer(t, c)
+	a, err := b.agent(t, c)
 	if err != nil {
 		return err
 	}
+	var m formatting.Builder
+	m.Text(textModeNow).Bold(string(c.Mode)).Text("\n")
+	a.effectively(&m, c.Mode)
 	var rows [][]option
 	for _, mode := range policy.Modes() {
-		m.Text("\n").Bold(string(mode)).Text(" – " + modeMeans(mode, reviewer))
-		label := string(mode)
-		if mode == c.Mode {
-			label = "• " + label
+		m.Text("\n").Bold(string(mode)).Text(" – " + a.means(mode))
+		o := option{Label: string(mode), choice: choice{Do: doMode, Args: []string{string(mode)}}}
+		switch eff, _ := a.effective(mode); {
+		case mode == c.Mode:
+			o.Label = "• " + o.Label
+		case eff != mode: // it would be another mode than the one on the button
+			o.Label, o.choice = markCannot+o.Label, choice{Do: doWhy, Args: []string{a.name, string(mode)}}
 		}
-		rows = append(rows, []option{{Label: label, choice: choice{Do: doMode, Args: []string{string(mode)}}}})
+		rows = append(rows, []option{o})
 	}
-	if err := b.looser(t, &m, c); err != nil {
-		return err
-	}
+	a.notHeld(&m)
 	m.Text("\n\n" + textModeAsk)
 	return b.send(t, s.chat, s.message, "", m.Message(), rows...)
 }
 
-// looser names the cells in which the chat's runtime does unasked what the table would ask, under the chat's own mode.
-func (b *Bot) looser(t *store.Txn, m *formatting.Builder, c bridge.Chat) error {
-	hello, _, err := b.cfg.Chats.Hello(t, c.Host)
-	if err != nil {
-		return err
+// effectively writes the mode that the runtime really works under, and why, where it is not the one that is asked for; and
+// what else it says of the mode, such as that a reviewer of its own is not used.
+func (a agent) effectively(m *formatting.Builder, mode policy.Mode) {
+	eff, why := a.effective(mode)
+	switch {
+	case eff != mode && why != "":
+		m.Text(textEffective).Bold(string(eff)).Text(": " + why + "\n")
+	case eff != mode:
+		m.Text(textEffective).Bold(string(eff)).Text("\n")
+	case a.Why[string(mode)] != "":
+		m.Text(formatting.Inline(a.Why[string(mode)], 300) + "\n")
 	}
-	told := map[string]bool{}
-	for _, d := range hello.Runtimes[c.Runtime].Looser {
-		if !d.Covers(c.Mode, c.Interaction, d.Category) || told[d.What] {
-			continue
-		}
-		if len(told) == 0 {
-			m.Text("\n\n" + textLooser + c.Runtime + ":")
-		}
-		told[d.What] = true
-		m.Text("\n• " + formatting.Inline(d.What, 300))
-	}
-	return nil
 }
 
-// effective is the mode that the chat's runtime really works under, and why if it is not the chat's.
-func (b *Bot) effective(t *store.Txn, c bridge.Chat) (policy.Mode, string, error) {
-	hello, ok, err := b.cfg.Chats.Hello(t, c.Host)
-	if err != nil || !ok {
-		return c.Mode, "", err
+// effectivelyBelow is effectively on a line of its own.
+func (a agent) effectivelyBelow(m *formatting.Builder, mode policy.Mode) {
+	var one formatting.Builder
+	if a.effectively(&one, mode); one.Len() > 0 {
+		m.Text("\n")
+		m.Append(one.Message())
 	}
-	capability, ok := hello.Runtimes[c.Runtime]
-	eff, known := capability.Modes[c.Mode]
-	if !ok || !known {
-		return c.Mode, "", nil
-	}
-	why := ""
-	if w := capability.Why[string(c.Mode)]; w != "" {
-		why = ": " + formatting.Inline(w, 300)
-	}
-	return eff.AtMost(c.Mode), why, nil
-}
-
-// reviewer names the model that reviews on the chat's host, empty if there is none or the host is not known.
-func (b *Bot) reviewer(t *store.Txn, c bridge.Chat) (string, error) {
-	hello, _, err := b.cfg.Chats.Hello(t, c.Host)
-	return hello.Reviewer, err
 }
 
 // chooseMode changes the mode; full-access only after a second tap, which spells out what it means.
@@ -142,12 +118,12 @@ func (b *Bot) setMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) erro
 	if err := b.changeMode(t, s, m); err != nil {
 		return err
 	}
-	reviewer, err := b.reviewer(t, c)
+	a, err := b.agent(t, c)
 	if err != nil {
 		return err
 	}
 	var text formatting.Builder
-	modeIsSet(&text, m, reviewer)
+	modeIsSet(&text, m, a)
 	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
 	if err != nil {
 		return err
@@ -158,8 +134,9 @@ func (b *Bot) setMode(t *store.Txn, s author, c bridge.Chat, m policy.Mode) erro
 	return b.respond(t, s, text.Message())
 }
 
-func modeIsSet(m *formatting.Builder, mode policy.Mode, reviewer string) {
-	m.Text(textModeSet).Bold(string(mode)).Text(": " + modeMeans(mode, reviewer) + ".\n" + textModeNext)
+func modeIsSet(m *formatting.Builder, mode policy.Mode, a agent) {
+	m.Text(textModeSet).Bold(string(mode)).Text(": " + a.means(mode) + ".\n" + textModeNext)
+	a.notHeld(m, mode)
 }
 
 // changeMode changes the mode and leaves a line in the audit log.
@@ -175,8 +152,14 @@ func (b *Bot) changeMode(t *store.Txn, s author, m policy.Mode) error {
 // confirmFull asks for the second tap. What waits now and would be allowed is listed, and allowed only by the button that
 // says so.
 func (b *Bot) confirmFull(t *store.Txn, s author, c bridge.Chat) error {
+	a, err := b.agent(t, c)
+	if err != nil {
+		return err
+	}
 	var m formatting.Builder
-	m.Bold(textFullTitle).Text("\n" + textFullMeans)
+	m.Bold(textFullTitle).Text("\n" + a.fullMeans())
+	a.effectivelyBelow(&m, policy.FullAccess)
+	a.notHeld(&m, policy.FullAccess)
 	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
 	if err != nil {
 		return err

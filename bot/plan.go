@@ -75,8 +75,13 @@ func (b *Bot) confirmPlan(t *store.Txn, s author, id string) (bool, error) {
 	if err != nil || c.Mode != policy.FullAccess {
 		return false, err
 	}
+	a, err := b.agent(t, c)
+	if err != nil {
+		return false, err
+	}
 	var m formatting.Builder
-	m.Bold(textPlanConfirm).Text("\n" + textFullMeans)
+	m.Bold(textPlanConfirm).Text("\n" + a.fullMeans())
+	a.notHeld(&m, policy.FullAccess)
 	return true, b.send(t, s.chat, s.tapped, "", m.Message(),
 		[]option{{Label: textPlanSure, Style: string(runner.StyleDanger), choice: choice{Do: doDecide, Args: []string{id, runner.ActionImplementMode, sure}}}},
 		[]option{{Label: textPlanBack, choice: choice{Do: doKeepPlan}}})

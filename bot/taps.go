@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -111,6 +112,12 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 		return notice{text: tapDone}, b.chooseProject(t, s, arg(0))
 	case doRuntime:
 		return notice{text: tapDone}, b.chooseRuntime(t, s, arg(0))
+	case doWhy:
+		return b.whyTap(t, s, arg(0), arg(1))
+	case doModel:
+		return b.modelTap(t, s, arg(0), func() error { return b.chooseModel(t, s, arg(1)) })
+	case doEffort:
+		return b.modelTap(t, s, arg(0), func() error { return b.chooseEffort(t, s, cmp.Or(arg(1), wordOwn)) })
 	case doRevoke:
 		return b.revokeTap(t, s, arg(0), arg(1))
 	}
@@ -291,8 +298,12 @@ func (b *Bot) fullTap(t *store.Txn, s author, ids []string, token string) (notic
 	if err != nil {
 		return notice{}, err
 	}
+	_, a, err := b.chatAgent(t, s)
+	if err != nil {
+		return notice{}, err
+	}
 	var m formatting.Builder
-	modeIsSet(&m, policy.FullAccess, "")
+	modeIsSet(&m, policy.FullAccess, a)
 	if len(ids) > 0 {
 		m.Text("\n" + allowedWords(allowed, len(ids)))
 	}

@@ -260,7 +260,7 @@ func TestAChangeOfModeAnswersNothing(t *testing.T) {
 	card := k.reads(ada, p, "touch one")
 	push := k.reads(ada, p, "git push", "It can use the network and publish")
 	k.reads(ada, k.say(ada, ada, "/mode auto-accept-edits"), textModeWaiting+"2 questions")
-	first := k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullTitle, textFullMeans, textFullList, "touch one")
+	first := k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullTitle, "It still asks about secrets, credentials, payments and publishing", textFullList, "touch one")
 	if strings.Contains(first.Text, "git push") {
 		t.Errorf("what is human-only is listed:\n%s", first.Text)
 	}

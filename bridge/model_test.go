@@ -61,11 +61,9 @@ func TestAModelIsTheChats(t *testing.T) {
 		h.t.Helper()
 		h.update(func(tx *store.Txn) error {
 			if model != "" {
-				if c, err = h.chats.SetModel(tx, "7", model); err != nil {
-					return nil
-				}
+				c, err = h.chats.SetModel(tx, "7", model)
 			}
-			if effort != "-" {
+			if err == nil && effort != "-" {
 				c, err = h.chats.SetEffort(tx, "7", effort)
 			}
 			return nil
