@@ -8,6 +8,7 @@ import (
 
 	"drawbridge/approvals"
 	"drawbridge/bridge"
+	"drawbridge/bridge/task"
 	"drawbridge/internal/store"
 )
 
@@ -16,6 +17,7 @@ type Config struct {
 	DB        store.DB
 	Chats     *bridge.Chats
 	Approvals *approvals.Service
+	Tasks     *task.Service
 	Outbox    *Outbox
 	API       *API
 	Acker     *Acker

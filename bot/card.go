@@ -87,7 +87,7 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 	if err := store.Put(t, cardKey(r.ID), c); err != nil {
 		return err
 	}
-	if err := b.putCard(t, chat, r, c, Outgoing{Kind: KindSend}); err != nil {
+	if err := b.putCard(t, chat, r, c, Outgoing{Kind: KindSend, Silent: r.Silent}); err != nil {
 		return err
 	}
 	if r.Question.Kind != runner.KindPlan || openFace(r, c).whole {
@@ -209,7 +209,11 @@ func (b *Bot) settleCard(t *store.Txn, r approvals.Record, d *approvals.Decision
 			return err
 		}
 	}
-	return b.closePosting(t, chat, r, c, closingOf(r, stand))
+	end := closingOf(r, stand)
+	if end.buttons, err = b.resumeRow(t, chat, r, stand); err != nil {
+		return err
+	}
+	return b.closePosting(t, chat, r, c, end)
 }
 
 // closing is what a closed card says.
@@ -217,15 +221,20 @@ type closing struct {
 	words string // what came of it
 	// decision is by whom and when; nil if nobody decided.
 	decision *approvals.Decision
+	buttons  [][]Button
 }
 
 func closingOf(r approvals.Record, s approvals.Stand) closing {
-	return closing{words: cardOutcome(r.Question, s), decision: s.Decision}
+	words := cardOutcome(r.Question, s)
+	if r.Kept && s.Word == approvals.StandsHandingOver {
+		words += textKeptWait
+	}
+	return closing{words: words, decision: s.Decision}
 }
 
 func (b *Bot) closePosting(t *store.Txn, chat ChatRef, r approvals.Record, c card, end closing) error {
 	f := closedFace(r, end)
-	if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindEdit, Slot: c.slot(r.ID), Text: f.Text, Entities: f.Entities}); err != nil {
+	if err := b.cfg.Outbox.Put(t, Outgoing{Chat: chat, Kind: KindEdit, Slot: c.slot(r.ID), Text: f.Text, Entities: f.Entities, Buttons: end.buttons}); err != nil {
 		return err
 	}
 	if !c.Shown {

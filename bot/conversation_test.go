@@ -18,6 +18,7 @@ import (
 
 	"drawbridge/approvals"
 	"drawbridge/bridge"
+	"drawbridge/bridge/task"
 	"drawbridge/formatting"
 	"drawbridge/internal/store"
 	"drawbridge/internal/store/storetest"
@@ -66,6 +67,7 @@ type talk struct {
 	people    *People
 	chats     *bridge.Chats
 	approvals *approvals.Service
+	tasks     *task.Service
 	out       *Outbox
 	in        *Inbox
 	bot       *Bot
@@ -118,8 +120,13 @@ func newTalk(t *testing.T, o talkOptions) *talk {
 		}
 	})
 	acker := NewAcker(AckerConfig{API: k.newAPI(), Logger: k.log})
+	k.tasks = task.New(task.Config{
+		DB: db, Chats: k.chats, Approvals: k.approvals, Next: later{k}, Logger: k.log, Pace: 2 * talkBeat,
+		Notify: func(t *store.Txn, e task.Event) error { return k.bot.Worked(t, e) },
+		May:    func(t *store.Txn, chat, by string) (bool, error) { return k.bot.MayWork(t, chat, by) },
+	})
 	k.bot = New(Config{
-		DB: db, Chats: k.chats, Approvals: k.approvals, Outbox: k.out, API: k.api, Acker: acker, People: k.people, Logger: k.log,
+		DB: db, Chats: k.chats, Approvals: k.approvals, Tasks: k.tasks, Outbox: k.out, API: k.api, Acker: acker, People: k.people, Logger: k.log,
 	})
 	me, err := k.api.Me(t.Context())
 	if err != nil {
@@ -131,15 +138,22 @@ func newTalk(t *testing.T, o talkOptions) *talk {
 	}
 	k.in = k.inbox(k.bot, func(c *InboxConfig) { c.DB, c.Lane, c.Reread = db, k.bot.Lane, 2*talkBeat })
 	follower := bridge.NewFollower(bridge.FollowerConfig{
-		DB: db, Chats: k.chats, Approvals: k.approvals, Projection: k.bot, Reread: 2 * talkBeat, Logger: k.log,
+		DB: db, Chats: k.chats, Approvals: k.approvals, Projection: k.tasks, Reread: 2 * talkBeat, Logger: k.log,
 	})
 	for _, run := range []func(context.Context) error{
-		k.out.Run, acker.Run, k.in.Run, k.approvals.RunSweep, follower.Run, polling(k.poller(k.in)),
+		k.out.Run, acker.Run, k.in.Run, k.approvals.RunSweep, follower.Run, k.tasks.Run, polling(k.poller(k.in)),
 	} {
 		k.run(run)
 	}
 	return k
 }
+
+// later is the bot behind the tasks, which are made before it.
+type later struct{ *talk }
+
+func (l later) Project(t *store.Txn, e bridge.Entry) error { return l.bot.Project(t, e) }
+func (l later) Omitted(t *store.Txn, e bridge.Entry) error { return l.bot.Omitted(t, e) }
+func (l later) Live(e bridge.Live)                         { l.bot.Live(e) }
 
 // host starts the host and waits until gateways know it. The returned function ends it.
 func (k *talk) host(o talkOptions) (stop func()) {
@@ -280,7 +294,7 @@ func (k *talk) becomes(chat int64, id int, parts ...string) seen {
 	limit := time.Now().Add(20 * time.Second)
 	for {
 		m = k.message(chat, id)
-		if holds(m.Text, parts...) && len(m.Buttons) == 0 {
+		if holds(m.Text, parts...) && (len(m.Buttons) == 0 || slices.Equal(m.labels(), []string{textResume})) {
 			return m
 		}
 		if time.Now().After(limit) {

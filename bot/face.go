@@ -37,6 +37,9 @@ func openFace(r approvals.Record, c card) face {
 	if r.Background {
 		end.Text("\n" + textBackground)
 	}
+	if r.Kept {
+		end.Text("\n" + textKept)
+	}
 	if why := reviewBefore(r.Review); why != "" {
 		end.Text("\n" + why)
 	}

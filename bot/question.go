@@ -39,6 +39,8 @@ func questionRows(r approvals.Record, c card) [][]option {
 		}
 		if q.Multiple && len(c.Picked) > 0 {
 			rows = append(rows, []option{{Label: textPicked, Style: string(runner.StylePrimary), choice: choice{Do: doPicked, Args: []string{id, q.ID}}}})
+		} else if q.Form != nil && q.Form.Optional {
+			rows = append(rows, []option{{Label: textSkip, choice: choice{Do: doPicked, Args: []string{id, q.ID}}}})
 		}
 	}
 	if len(r.Question.Actions) == 0 {
@@ -90,6 +92,9 @@ func queryBody(m *formatting.Builder, q runner.Query) {
 			m.Text(" – " + formatting.Inline(o.Description, 500))
 		}
 		m.Text("\n")
+	}
+	if hint := formHint(q); hint != "" {
+		m.Text(hint + "\n")
 	}
 }
 
@@ -157,7 +162,12 @@ func (b *Bot) answerTap(t *store.Txn, s author, id approvals.ID, query, label, t
 	answers := []string{label}
 	switch {
 	case label == "":
-		answers = c.Picked
+		if answers = c.Picked; len(answers) == 0 && (q.Form == nil || !q.Form.Optional) {
+			return notice{text: refusal(approvals.RefusedAnswers)}, nil
+		}
+		if fault := q.Form.Check(q, answers); fault != "" {
+			return notice{faultWords(q, fault), true}, nil
+		}
 	case q.Multiple:
 		if i := slices.Index(c.Picked, label); i >= 0 {
 			c.Picked = slices.Delete(c.Picked, i, i+1)
@@ -222,6 +232,12 @@ func (b *Bot) answerReply(t *store.Txn, s author, r approvals.Record, words, tok
 		words = q.Options[i].Label
 	case !takesWords(q) || words == "":
 		return b.say(t, s.chat, s.message, refusal(approvals.RefusedAnswers))
+	}
+	if q.Form != nil {
+		words = strings.TrimSpace(words)
+	}
+	if fault := q.Form.Check(q, []string{words}); fault != "" {
+		return b.say(t, s.chat, s.message, faultWords(q, fault))
 	}
 	o, err := b.answer(t, s, r, c, q.ID, []string{words}, token)
 	if err != nil {

@@ -96,6 +96,9 @@ func (b *Bot) message(t *store.Txn, d *Delivery) error {
 		if done, err := b.replyToCard(t, s, m); err != nil || done {
 			return err
 		}
+		if done, err := b.replyToReport(t, s, m); err != nil || done {
+			return err
+		}
 	}
 	if !s.Role.CanPrompt() {
 		return b.say(t, s.chat, s.message, textViewer)

@@ -118,6 +118,12 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 		return b.modelTap(t, s, arg(0), func() error { return b.chooseModel(t, s, arg(1)) })
 	case doEffort:
 		return b.modelTap(t, s, arg(0), func() error { return b.chooseEffort(t, s, cmp.Or(arg(1), wordOwn)) })
+	case doSchedules:
+		return notice{text: tapDone}, b.showSchedules(t, s)
+	case doSchedule, doScheduleRun, doSchedulePause, doScheduleGo, doScheduleDrop:
+		return b.scheduleTap(t, s, c.Do, arg(0))
+	case doTasks, doTask, doTaskApprove, doTaskReject, doTaskRerun, doTaskHand, doTaskCancel, doTaskMode, doTaskExec:
+		return b.taskTap(t, s, c)
 	case doRevoke:
 		return b.revokeTap(t, s, arg(0), arg(1))
 	}

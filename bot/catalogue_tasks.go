@@ -1,0 +1,179 @@
+package bot
+
+import (
+	"errors"
+
+	"drawbridge/bridge/task"
+	"drawbridge/runner"
+)
+
+// What people read about work that is done without them.
+const (
+	textCronHelp = "Say when and what, for example:\n/cron add \"0 9 * * 1-5\" check the build\n/every 2h until 22:00 look for new issues\n" +
+		"/at 18:30 run the tests\n/in 20m look at the deployment"
+	textAtHelp     = "Say when and what, for example: /at 18:30 run the tests, or /at 2027-01-15 09:00 renew the certificate"
+	textInHelp     = "Say how long from now and what, for example: /in 20m look at the deployment"
+	textEveryHelp  = "Say how often and what, for example: /every 2h until 22:00 look for new issues"
+	textEditHelp   = "Say which and what, for example: /cron edit a1b2c3 check the build and the tests"
+	textFlagsHelp  = "I don't know this option: "
+	textFlagsKnown = ". There are --here (in this chat's own session), --skip (a missed time is not made up for), --review, --auto, --mode and --budget (tokens)."
+
+	textScheduled     = "Scheduled: "
+	textScheduleNone  = "Nothing is scheduled here.\n\n" + textCronHelp
+	textScheduleAll   = "Scheduled here:"
+	textScheduleGone  = "This schedule is not there any more."
+	textScheduleEnded = "It has no further time."
+	textScheduleAsks  = ". When it needs more, it asks here."
+	textNext          = "Next: "
+	textThen          = "It would have meant: "
+	textRunNow        = "Run now"
+	textRunsAlready   = "It runs already."
+	textRunStarted    = "It begins."
+	textPause         = "Pause"
+	textGoOn          = "Resume"
+	textPaused        = "Paused"
+	textDelete        = "Delete"
+	textDeleted       = "Deleted."
+	textBack          = "Back"
+	textMissedTimes   = "Not run: "
+
+	textTasksNone   = "There are no tasks here. /task new and a title begins one, /cron plans one."
+	textTasksNoneOf = "No task is "
+	textTaskHelp    = "Send /task and its id, or /task new, a title, and one step a line below it."
+	textTaskNoSteps = "Write the steps below the title, one a line: the prompts, in order."
+	textTaskGone    = "There is no such task here. /tasks lists them."
+	textTaskAdded   = "The task begins as soon as there is a place for it: "
+	textTaskSteps   = "Steps:"
+	textTaskLog     = "What happened:"
+	textAutopilot   = "autopilot"
+	textApprove     = "Approve"
+	textApproved    = "Approved."
+	textRejectTask  = "Reject"
+	textRejectHow   = "Reply to the report with what should be different. It goes back to the agent."
+	textRejected    = "It goes back to the agent with your words."
+	textRerun       = "Rerun"
+	textRerunAsk    = "Run again and ask me"
+	textByHand      = "Done by hand"
+	textCancelTask  = "Cancel"
+	textCancelled   = "Cancelled."
+	textTooLateTask = "It does not stand there any more."
+	textDetails     = "Details"
+	textRaise       = "Raise to "
+	textRaiseSure   = "This task would then do, without asking, what this mode allows: "
+	textRaised      = "The task is now held to "
+	textRaiseOwner  = "Only an owner can raise the mode of a task."
+	textMakeAuto    = "Switch to autopilot"
+	textMakeReview  = "Switch to review"
+
+	textZoneNow     = "The time zone of this chat is "
+	textZoneSet     = ". Schedules that are there keep theirs."
+	textZoneWrong   = "I don't know this time zone. Names look like Europe/Vienna or UTC."
+	textQuietNow    = "Quiet hours: "
+	textQuietNone   = "There are no quiet hours. Set them with /quiet 22:00-07:00; what tasks ask in them arrives without a sound."
+	textQuietOff    = "Quiet hours are over."
+	textQuietWrong  = "Write them as /quiet 22:00-07:00, or /quiet off."
+	textExecution   = "Finished tasks of this project: "
+	textExecReview  = "they wait for your approval (review)"
+	textExecAuto    = "they are done without it (auto)"
+	textExecHow     = "\nChange it with /execution review or /execution auto. A task's own choice is stronger."
+	textTooMany     = "There are too many already. Delete some first."
+	textNothingToDo = "There is nothing to do in that: write what you want done behind it."
+	textTooMuch     = "That is too long."
+	textNotLooser   = "A task can't be held to a looser mode than this chat is in."
+)
+
+// specFault is why a time is refused.
+func specFault(err error) string {
+	switch {
+	case errors.Is(err, task.ErrTooOften):
+		return "That is more than once a minute, which is too often."
+	case errors.Is(err, task.ErrPast):
+		return "That time has passed."
+	case errors.Is(err, task.ErrNever):
+		return "That never comes."
+	}
+	return "I can't read that time."
+}
+
+// whyWords is the sentence for a reason; empty where there is nothing to say.
+func whyWords(why task.Reason) string {
+	switch why {
+	case task.WhyPermission:
+		return "It needed something that was not allowed, and nobody was there to allow it."
+	case task.WhyFailed:
+		return "The agent failed."
+	case task.WhyInterrupted:
+		return "It was interrupted."
+	case task.WhyStopped:
+		return "It was stopped before it began."
+	case task.WhyBudget:
+		return "Its budget of tokens is used up."
+	case task.WhyNoChat, task.WhyChatRemoved:
+		return "The chat is gone."
+	case task.WhyNoMode:
+		return "The mode is not known."
+	case task.WhyNoRight:
+		return "Whoever made it may not have work done here any more."
+	case task.WhyNoHost:
+		return "Its host is not known any more."
+	case task.WhyHostAway:
+		return "Its host did not answer for too long."
+	case task.WhyNoProject:
+		return "Its host does not offer the project any more."
+	case task.WhyNoRuntime:
+		return "Its host does not have the agent any more."
+	case task.WhyOverlap:
+		return "The one before it had not ended."
+	case task.WhyAway:
+		return "Drawbridge was not running."
+	case task.WhyPaused:
+		return "It was paused."
+	case task.WhyAsked:
+		return "Somebody asked for it."
+	case task.WhyRejected:
+		return "The result was rejected."
+	case task.WhyRetry:
+		return "A step is done once more, with writing allowed."
+	case task.WhyUnreadable:
+		return "Its record can't be read."
+	}
+	return ""
+}
+
+// stateWords names a state.
+func stateWords(s task.State) string {
+	switch s {
+	case task.Pending:
+		return "waiting"
+	case task.InProgress:
+		return "running"
+	case task.InReview:
+		return "in review"
+	case task.Done:
+		return "done"
+	case task.Blocked:
+		return "blocked"
+	case task.Cancelled:
+		return "cancelled"
+	}
+	return "unknown"
+}
+
+// refusedBy says who or what did not allow something.
+func refusedBy(source runner.Source, by string, withdrawn bool) string {
+	switch {
+	case withdrawn:
+		return "taken back"
+	case source == runner.SourceUser && by != "":
+		return by + " said no"
+	case source == runner.SourceUser:
+		return "you said no"
+	case source == runner.SourceTimeout:
+		return "nobody answered"
+	case source == runner.SourceReviewer, source == runner.SourceRuntime:
+		return "the reviewer said no"
+	case source == runner.SourceShutdown:
+		return "the host stopped"
+	}
+	return "the mode says no"
+}
