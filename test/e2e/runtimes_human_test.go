@@ -161,18 +161,19 @@ func (w *world) doctor(wants ...string) {
 
 // TestRealAgentsHumanOnlyStaysHuman: in auto, with a reviewer who allows everything, what uses a credential, pays,
 // publishes or is unknown comes to a person, on the real programs. The reviewer is not asked of it, nothing happens
-// before the tap, and after Deny nothing at all. Claude Code's own reviewer is not used beside an MCP server, also where
-// the owner has chosen it.
+// before the tap, and after Deny nothing at all. The programs' own reviewers are not used beside an MCP server, also where
+// the owner has chosen them.
 func TestRealAgentsHumanOnlyStaysHuman(t *testing.T) {
 	for name, c := range map[string]struct{ agent, more string }{
-		"codex": {"codex", ""}, "claude": {"claude", ""}, "claude with its own reviewer": {"claude", "reviewer = true\n"},
+		"codex": {"codex", ""}, "codex with its own reviewer": {"codex", "reviewer = true\n"},
+		"claude": {"claude", ""}, "claude with its own reviewer": {"claude", "reviewer = true\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := bank(t, c.agent, c.more)
 			pushed := w.remote()
 			said := []string{"used: yes, by " + c.agent + "\n  bank/pay: payment\n"}
 			if c.more != "" {
-				said = append(said, "Claude's own reviewer is not used: an external MCP server is configured")
+				said = append(said, "own reviewer is not used: an external MCP server is configured")
 			}
 			w.doctor(said...)
 			p := w.start("serve")
@@ -190,7 +191,7 @@ func TestRealAgentsHumanOnlyStaysHuman(t *testing.T) {
 			for _, m := range me.bots(0) {
 				told = told || strings.Contains(m.Text, "Claude's own reviewer is not used: an external MCP server is configured")
 			}
-			if told != (c.more != "") {
+			if told != (c.agent == "claude" && c.more != "") {
 				t.Errorf("the chat was told that Claude's own reviewer is not used: %v\n%s", told, me.transcript())
 			}
 
