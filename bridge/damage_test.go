@@ -21,6 +21,7 @@ func TestDamagedDocumentWedgesNothing(t *testing.T) {
 		"order":     func(*house) string { return orderKey("laptop", "t.u:1") },
 		"chat":      func(*house) string { return chatKey("7") },
 		"mirror":    func(*house) string { return mirrorKey("laptop", "7") },
+		"cursor":    func(*house) string { return cursorKey("laptop") },
 		"workspace": func(h *house) string { return workspaceKey("laptop", h.folder) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -112,6 +112,11 @@ func (f *Follower) follow(ctx context.Context, host string) {
 		}
 		for {
 			n, err := f.step(ctx, host, &bad)
+			if errors.Is(err, store.ErrDamaged) {
+				if healed, cause := f.heal(ctx, host); cause != nil || healed {
+					err = cause
+				}
+			}
 			if err != nil && ctx.Err() == nil {
 				logger.Warn("cannot follow a log; trying again", "err", err)
 			}

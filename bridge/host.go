@@ -54,6 +54,7 @@ type Host struct {
 	turns    map[string]*hostTurn    // by turn, those that run here
 	sessions map[string]*hostSession // by chat
 	errands  map[string]bool         // that were begun
+	aside    map[string]store.Rev    // by turn, the revision of its order that can't be read
 	stopping bool                    // questions that end now end because the host does
 	sights   map[string]*sight       // by runtime, what it was seen to be able to do; the map itself never changes
 }
@@ -64,7 +65,7 @@ func NewHost(c HostConfig) *Host {
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
 	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
 	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
-	h := &Host{cfg: c, again: make(chan struct{}, 1), sights: sights(c.Runtimes), errands: map[string]bool{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
+	h := &Host{cfg: c, again: make(chan struct{}, 1), sights: sights(c.Runtimes), errands: map[string]bool{}, aside: map[string]store.Rev{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
 	c.Log.flush, c.Log.cost = h.flushTurn, h.reviewCost
 	return h
 }
@@ -204,7 +205,7 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 		}
 		o, err := decode[Order](d.Value)
 		if err != nil {
-			h.cfg.Logger.Error("an order cannot be read; skipped", "turn", items[i].Member, "err", err)
+			h.setAside(items[i].Member, d.Rev, err)
 			continue
 		}
 		if o.Stop {
@@ -231,6 +232,17 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 		h.begin(ctx, running, o)
 	}
 	return err
+}
+
+// setAside reports an order that can't be read, once. It stays until somebody stops its turn, which writes it anew.
+func (h *Host) setAside(turn string, rev store.Rev, err error) {
+	h.mu.Lock()
+	known := h.aside[turn] == rev
+	h.aside[turn] = rev
+	h.mu.Unlock()
+	if !known {
+		h.cfg.Logger.Error("an order cannot be read and is set aside; /stop in its chat ends the turn", "turn", turn, "err", err)
+	}
 }
 
 // tighten tells the agents that hold a policy of their own when their chat's has become stricter. A turn that cannot take
