@@ -29,6 +29,9 @@ func (c *conn) tasked(f frame) {
 		if f.Background {
 			c.tellTask(t)
 		}
+		if c.active != nil && c.active.interrupted {
+			c.stopTask(t.id) // it was begun between the interrupt and its effect
+		}
 	case "task_updated":
 		if t == nil || f.Patch == nil {
 			return
@@ -46,6 +49,21 @@ func (c *conn) tasked(f frame) {
 			c.endTask(t)
 		}
 	}
+}
+
+// stopTask ends a task, and the program where it does not end it. mu is held.
+func (c *conn) stopTask(id string) {
+	c.running.Go(func() {
+		err := c.peer.Call(c.life, "stop_task", map[string]string{"task_id": id}, nil)
+		s := c.session
+		s.mu.Lock()
+		left := c.tasks[id] != nil
+		s.mu.Unlock()
+		if err != nil && left && !c.ended() {
+			s.logger.Warn("program does not end what it began behind the interrupt, so it is ended", "runtime", s.runtime.config.Name, "err", err)
+			c.kill()
+		}
+	})
 }
 
 func ended(status string) bool {
