@@ -5,6 +5,7 @@ package claude_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -171,5 +172,26 @@ func TestTheOwnersServersWinOverAProjects(t *testing.T) {
 	}
 	if _, err := os.Lstat(p.mark); err == nil {
 		t.Error("the project's server was started")
+	}
+}
+
+// TestAServerAtAnAddress: a server is reached by HTTP, with its headers, and its tools are asked.
+func TestAServerAtAnAddress(t *testing.T) {
+	t.Parallel()
+	served := httptest.NewServer(runnertest.HandleTools("Bearer t"))
+	t.Cleanup(served.Close)
+	server, err := json.Marshal(args{"type": "http", "url": served.URL, "headers": args{"Authorization": "Bearer t"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word, answer := range map[string]func(runner.Question) runner.Answer{"yes": yes, "no": no} {
+		work := folder(t)
+		pay := modeltest.CallOf("mcp__suite__pay", args{"path": filepath.Join(work, "made")})
+		r := live(t, serve(t, modeltest.Config{Script: calls(pay)}), claude.Config{MCP: map[string]json.RawMessage{runnertest.ToolServer: server}})
+		o := begin(t, r, work, asking, answer)
+		o.turn("go", runner.Completed)
+		if len(o.asked()) != 1 || o.exists("made") != (word == "yes") {
+			t.Errorf("%s: %d questions, made %v\n%s", word, len(o.asked()), o.exists("made"), o.story())
+		}
 	}
 }

@@ -126,6 +126,9 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 		c.Reviewer = reviewerName
 		c.Looser = append(c.Looser, reviewedCells()...)
 	}
+	if len(r.config.Servers) > 0 {
+		c.Why["mcp_resources"] = "What an MCP server offers as a resource is read unasked, in every mode: Codex has no question for it. Its tools are asked."
+	}
 	c.Sandbox = true
 	if err := r.trySandbox(ctx, p); err != nil {
 		c.Sandbox = false

@@ -2,9 +2,11 @@ package runnertest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 
 	"drawbridge/policy"
@@ -74,6 +76,27 @@ func ServeTools(in io.Reader, out io.Writer) error {
 		return fmt.Errorf("runnertest: serve tools: %w", err)
 	}
 	return nil
+}
+
+// HandleTools is the same server by streamable HTTP, for whoever sends the authorization.
+func HandleTools(authorization string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.Header.Get("Authorization") != authorization {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		var out bytes.Buffer
+		if err := ServeTools(r.Body, &out); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		if out.Len() == 0 { // a notification has no answer
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(out.Bytes()) // whoever is gone needs no answer
+	})
 }
 
 func tools() []any {
