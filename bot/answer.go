@@ -17,6 +17,8 @@ type story struct {
 	answer string   // what the agent said after its last step
 	steps  []string // what it said and did before, in order, a line each
 	count  int      // steps that were not text
+	// notices are how many of the steps are the runtime's own words: about a request that is tried again, say.
+	notices int
 }
 
 // tell puts a turn's entries together. What the agent says between its steps is part of the story; what it says after the
@@ -37,6 +39,7 @@ func tell(entries []bridge.Entry, turn string, o runner.Outcome) story {
 		case e.Turn != turn:
 		case e.Event.Kind == runner.Notice:
 			s.steps = append(s.steps, formatting.Inline(e.Event.Text, 300))
+			s.notices++
 		case e.Event.Kind == runner.ReviewChanged && e.Event.Review != nil:
 			s.steps = append(s.steps, reviewWords(*e.Event.Review))
 		case it == nil:

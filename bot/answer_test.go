@@ -43,10 +43,19 @@ func TestAFailureIsHeard(t *testing.T) {
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "fail on purpose")
 	end := k.reads(ada, p, "Failed after", "on purpose")
-	if end.Silent || !end.has(textContinue) {
+	if end.Silent || !end.has(textTryAgain) {
 		t.Errorf("the end is %+v", end)
 	}
 	k.none(ada, p, textWorking)
+
+	// The agent said and did nothing, so there is nothing to continue: it is told the same once more.
+	if got := k.tap(ada, ada, end.ID, textTryAgain); got.Text != textContinued {
+		t.Errorf("%s was answered with %+v", textTryAgain, got)
+	}
+	again := k.reads(ada, end.ID, "Failed after", "on purpose")
+	if again.ReplyTo != p || len(k.message(ada, end.ID).Buttons) > 0 {
+		t.Errorf("the second try is %+v", again)
+	}
 
 	p = k.say(ada, ada, "sleep 60s")
 	live := k.reads(ada, p, textWorking)

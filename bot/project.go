@@ -21,7 +21,9 @@ type turnNote struct {
 	Host    string        `json:"host"`
 	First   int64         `json:"first"` // its first entry in the host's log
 	Started time.Time     `json:"started"`
-	Prompt  bridge.Prompt `json:"prompt"`
+	Prompt  bridge.Prompt `json:"prompt"` // without its files
+	// Attached says that there were some.
+	Attached bool `json:"attached,omitempty"`
 }
 
 func turnNoteKey(turn string) string { return "g:turn:" + turn }
@@ -91,7 +93,7 @@ func (b *Bot) turnStarted(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	}
 	p := c.Active.Prompt
 	n := turnNote{V: Version, Chat: e.Chat, Host: e.Host, First: e.Seq, Started: e.At, Prompt: p}
-	n.Prompt.Files = nil
+	n.Prompt.Files, n.Attached = nil, len(p.Files) > 0
 	if err := store.Put(t, turnNoteKey(e.Turn), n); err != nil {
 		return err
 	}
@@ -140,8 +142,11 @@ func (b *Bot) turnEnded(t *store.Txn, chat ChatRef, e bridge.Entry) error {
 	m := s.summary(turnEnd(r, took, s.count))
 	var buttons [][]Button
 	if known && r.Outcome != runner.Completed && n.Prompt.Text != "" {
-		buttons, err = b.buttons(t, chat, []option{{Label: textContinue, choice: choice{Do: doContinue, Args: []string{e.Turn}}}})
+		goOn, err := goOnButton(e.Turn, n, r, s)
 		if err != nil {
+			return err
+		}
+		if buttons, err = b.buttons(t, chat, []option{goOn}); err != nil {
 			return err
 		}
 	}

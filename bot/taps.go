@@ -94,6 +94,9 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 	case doContinue:
 		b.spend(t, q.Data) // a turn is continued once, however often the button is tapped
 		return b.continueTap(t, s, arg(0))
+	case doTryAgain:
+		b.spend(t, q.Data)
+		return b.tryAgainTap(t, s, arg(0), arg(1))
 	case doUnqueue:
 		return b.unqueueTap(t, s, arg(0), arg(1) != "")
 	case doMode:

@@ -386,7 +386,7 @@ func TestAnswers(t *testing.T) {
 	p = k.say(ada, ada, "fail")
 	end := k.reads(ada, p, "Failed after", "the model is away")
 	k.idle()
-	if !end.has(textContinue) || slices.Contains(texts(k.rig.chat(ada)[len(k.rig.chat(ada))-1:]), textNoAnswer) {
+	if !end.has(textTryAgain) || slices.Contains(texts(k.rig.chat(ada)[len(k.rig.chat(ada))-1:]), textNoAnswer) {
 		t.Errorf("the failed turn ends with %q", end.labels())
 	}
 }

@@ -216,7 +216,9 @@ func (t *turn) count(u chatapi.Usage, estimated int64) {
 }
 
 func (t *turn) retried(attempt int, wait time.Duration, why *chatapi.Error) {
-	t.notice(fmt.Sprintf("%s Attempt %d follows in %s.", why.Advice(), attempt+1, wait.Round(100*time.Millisecond)))
+	// What it says, and what to do about it, is told at the end, once, if no attempt helps.
+	what, _, _ := strings.Cut(why.Advice(), ". ")
+	t.notice(fmt.Sprintf("%s. Attempt %d follows in %d s.", strings.TrimSuffix(what, "."), attempt+1, int(max(wait.Round(time.Second), time.Second).Seconds())))
 }
 
 func (t *turn) notice(text string) { t.emit(runner.Event{Kind: runner.Notice, Text: text}) }
