@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"drawbridge/internal/modeltest"
 )
@@ -77,21 +76,10 @@ func (w *world) is(status string) bool {
 	return err != nil
 }
 
-// answers presses keys until the terminal takes them: it does not for a moment, lest a dialog that comes up suddenly is
-// answered by mistake.
+// answers presses keys until the terminal takes them.
 func (w *world) answers(s *screen, keys string) {
 	w.t.Helper()
-	next := time.Time{}
-	soon(w.t, "the terminal takes an answer", func() bool {
-		if !w.is("waiting") {
-			return true
-		}
-		if now := time.Now(); now.After(next) {
-			s.presses(keys)
-			next = now.Add(time.Second)
-		}
-		return false
-	})
+	s.insists(keys, func() bool { return !w.is("waiting") })
 }
 
 // tells types a prompt once the last turn is over.
@@ -178,6 +166,86 @@ func TestRealAgentInATerminalIsAnsweredInTheChatOrThere(t *testing.T) {
 	w.answers(s, "\r")
 	made("five.txt")
 	for _, name := range []string{"three.txt", "four.txt"} {
+		if _, err := os.Stat(filepath.Join(w.web, name)); err == nil {
+			t.Errorf("%s is there, though nobody allowed it", name)
+		}
+	}
+}
+
+// TestRealAgentThatWaitsForTheChatIsAnsweredThere: Codex as a person starts it by hand. It asks in the terminal only when
+// its hook has ended, at once where Drawbridge does not run.
+func TestRealAgentThatWaitsForTheChatIsAnsweredThere(t *testing.T) {
+	hands := realHands("codex")
+	hands.Write = func(path, text string) modeltest.Call {
+		return modeltest.Call{Name: "apply_patch", Arguments: "*** Begin Patch\n*** Add File: " + path + "\n+" + text + "*** End Patch\n"}
+	}
+	w := newWorld(t, on{model: modeltest.Follow(hands)})
+	w.dir = persistent(t)
+	w.env["HOME"] = filepath.Join(w.dir, "home")
+	w.atHome(".codex/config.toml", `model = "gpt-5.5"
+model_provider = "scripted"
+approval_policy = "on-request"
+sandbox_mode = "read-only"
+check_for_update_on_startup = false
+[model_providers.scripted]
+name = "scripted"
+base_url = "`+w.model.URL()+`"
+env_key = "OPENAI_API_KEY"
+wire_api = "responses"
+[projects."`+w.web+`"]
+trust_level = "trusted"
+[notice.model_migrations]
+"gpt-5.5" = "gpt-6-sol"
+`)
+	p := w.start("serve")
+	me := w.private(ada)
+	me.hears(me.say("/desk"), "comes here now")
+	w.connect("serve", "codex")
+
+	s := w.sits(map[string]string{"OPENAI_API_KEY": modelKey}, filepath.Join(agents(t), "codex"), "--no-daemon")
+	s.shows("Trust all and continue") // of what is there already, the program draws only what changes
+	s.insists("2\r", func() bool { return s.has("default") })
+	made := func(name string) {
+		t.Helper()
+		soon(t, name+" is there", func() bool { _, err := os.Stat(filepath.Join(w.web, name)); return err == nil })
+	}
+
+	asks := func(prompt, text string) message {
+		t.Helper()
+		before := int64(0)
+		if all := me.messages(); len(all) > 0 {
+			before = all[len(all)-1].ID
+		}
+		s.presses(prompt)
+		s.insists("\r", func() bool { return len(me.bots(before)) > 0 })
+		return me.card(before, text)
+	}
+	card := asks("run touch one.txt", "touch one.txt")
+	if !strings.Contains(card.Text, "In the terminal: codex · web") || !strings.Contains(card.Text, w.web) {
+		t.Errorf("the card says %q", card.Text)
+	}
+	me.tap(card.ID, "Allow")
+	made("one.txt")
+	s.shows("Process exited with code 0")
+	me.decided(card, "Allowed by Ada")
+
+	card = asks("write two.txt hello", "Create this file?")
+	if !strings.Contains(card.Text, "two.txt") || !strings.Contains(card.Text, "+hello") {
+		t.Errorf("the card says %q", card.Text)
+	}
+	me.say("deny not today", map[string]any{"reply_to": card.ID})
+	s.shows("Reason: not today")
+	me.decided(card, "Denied by Ada")
+
+	card = asks("run touch three.txt", "touch three.txt")
+	s.presses("\x1b")
+	me.decided(card, "Answered or closed in the terminal")
+
+	p.kill()
+	s.presses("run touch four.txt")
+	s.insists("\r", func() bool { return s.has("Would you like to run the following command?") })
+	s.insists("y", func() bool { _, err := os.Stat(filepath.Join(w.web, "four.txt")); return err == nil })
+	for _, name := range []string{"two.txt", "three.txt"} {
 		if _, err := os.Stat(filepath.Join(w.web, name)); err == nil {
 			t.Errorf("%s is there, though nobody allowed it", name)
 		}

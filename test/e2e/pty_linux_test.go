@@ -78,18 +78,19 @@ func openScreen(t *testing.T, dir string, env []string, args ...string) *screen 
 	return s
 }
 
-var (
-	// queries are those of a program to its terminal about itself.
-	deviceQuery = "\x1b[c"
-	escapes     = regexp.MustCompile("\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|\x1b[P_^][^\x1b]*\x1b\\\\|\x1b\\[[0-9;?<>=!$ ]*[a-zA-Z@~`]|\x1b[()][0-9A-B]|\x1b.|[\\s\x00-\x1f]")
-)
+// queries are what programs ask a terminal, and what one answers.
+var queries = map[string]string{"\x1b[c": "\x1b[?62;22c", "\x1b[6n": "\x1b[1;1R"}
+
+var escapes = regexp.MustCompile("\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|\x1b[P_^][^\x1b]*\x1b\\\\|\x1b\\[[0-9;?<>=!$ ]*[a-zA-Z@~`]|\x1b[()][0-9A-B]|\x1b.|[\\s\x00-\x1f]")
 
 func (s *screen) read() {
 	b := make([]byte, 1<<16)
 	for {
 		n, err := s.master.Read(b)
-		if strings.Contains(string(b[:n]), deviceQuery) {
-			_, _ = s.master.WriteString("\x1b[?62;22c") // as a terminal answers; the program may be gone
+		for query, answer := range queries {
+			if strings.Contains(string(b[:n]), query) {
+				_, _ = s.master.WriteString(answer) // the program may be gone
+			}
 		}
 		s.mu.Lock()
 		s.text.Write(b[:n])
@@ -104,11 +105,30 @@ func (s *screen) read() {
 // cursor in their place.
 func (s *screen) shows(text string) {
 	s.t.Helper()
-	want := escapes.ReplaceAllString(text, "")
-	soon(s.t, "the terminal shows "+strconv.Quote(text), func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return strings.Contains(escapes.ReplaceAllString(s.text.String()[s.from:], ""), want)
+	soon(s.t, "the terminal shows "+strconv.Quote(text), func() bool { return s.has(text) })
+}
+
+// has reports whether shows would return.
+func (s *screen) has(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(escapes.ReplaceAllString(s.text.String()[s.from:], ""), escapes.ReplaceAllString(text, ""))
+}
+
+// insists presses keys, every second, until done: for a moment a dialog takes none, lest one that comes up suddenly is
+// answered by mistake.
+func (s *screen) insists(keys string, done func() bool) {
+	s.t.Helper()
+	next := time.Time{}
+	soon(s.t, "the terminal takes "+strconv.Quote(keys), func() bool {
+		if done() {
+			return true
+		}
+		if now := time.Now(); now.After(next) {
+			s.presses(keys)
+			next = now.Add(time.Second)
+		}
+		return false
 	})
 }
 
