@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -219,5 +220,14 @@ func (s *session) troubled(r route, f errorFrame) {
 	}
 	if f.WillRetry {
 		s.queue.emit(runner.Event{Kind: runner.Notice, Turn: t.input.Turn, Text: "Codex tries again: " + f.Error.message()})
+	}
+	if f.WillRetry && f.Error.hopeless() && t.hopeless == "" {
+		// A login may be renewed between the first two; what is refused then stays so, and codex would try for many seconds.
+		if t.refused++; t.refused == 2 {
+			e := f.Error
+			e.Message = cmp.Or(e.Details, e.Message)
+			t.hopeless = e.words()
+			t.abort()
+		}
 	}
 }

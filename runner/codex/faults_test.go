@@ -65,6 +65,22 @@ func TestOddPatches(t *testing.T) {
 	}
 }
 
+// TestARefusedLoginIsToldAtOnce has codex try again and again what can't succeed.
+func TestARefusedLoginIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	c := open(t, imitate(t, imitation{}), opening{})
+	r := c.turn("refused login")
+	if r.Outcome != runner.Broken || !strings.Contains(r.Reason, "codex login") || !strings.Contains(r.Reason, "Missing bearer") || strings.Contains(r.Reason, "127.0.0.1") {
+		t.Errorf("the turn ended as %+v", r)
+	}
+	if n := len(c.kinds(runner.Notice)); n != 2 {
+		t.Errorf("told of %d tries, want 2", n)
+	}
+	if r := c.turn("say it"); r.Outcome != runner.Completed {
+		t.Errorf("the next turn ended as %+v", r)
+	}
+}
+
 func TestHugeFrameIsBounded(t *testing.T) {
 	t.Parallel()
 	c := open(t, imitate(t, imitation{}), opening{})
@@ -78,7 +94,7 @@ func TestHugeFrameIsBounded(t *testing.T) {
 
 func TestCodexThatDoesNotStopIsEnded(t *testing.T) {
 	t.Parallel()
-	r := imitate(t, imitation{}, func(c *codex.Config) { c.Pace.Stop, c.Pace.Call = 200*time.Millisecond, 200*time.Millisecond })
+	r := imitate(t, imitation{}, func(c *codex.Config) { c.Pace.Stop = 200 * time.Millisecond })
 	c := open(t, r, opening{})
 	ctx, cancel := contextOf(t)
 	defer cancel()

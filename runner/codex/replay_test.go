@@ -375,6 +375,18 @@ func (m *imitator) turn(start frame, params map[string]any) {
 		m.complete("completed")
 		m.notify("turn/started", frame{"threadId": m.thread, "turn": frame{"id": "stray", "rootTurnId": "stray"}})
 		return
+	case "refused login":
+		for i := range 5 {
+			m.notify("error", frame{"threadId": m.thread, "turnId": m.id, "willRetry": true, "error": frame{
+				"message": fmt.Sprintf("Reconnecting... %d/5", i+1), "codexErrorInfo": frame{"responseStreamDisconnected": frame{"httpStatusCode": 401}},
+				"additionalDetails": "unexpected status 401 Unauthorized: Missing bearer, url: http://127.0.0.1:1/v1/responses",
+			}})
+			if i == 1 {
+				m.until(func(f frame) bool { return m.taken(f, "turn/interrupt", m.id) })
+				m.complete("interrupted")
+				return
+			}
+		}
 	case "late child":
 		m.notify("guardianWarning", frame{"threadId": m.thread, "message": "begun"})
 		m.until(func(f frame) bool { return m.taken(f, "turn/interrupt", m.id) })

@@ -76,6 +76,8 @@ type turn struct {
 	usage    runner.Usage
 	last     *turnError // the last error that codex told
 	loose    string     // a looser echo that came while it ran
+	refused  int        // how often codex tried again although that does not help
+	hopeless string     // why it was ended, where codex would have tried on
 	asked    runner.Policy
 	plan     string // with which it ends, while the chat plans
 }

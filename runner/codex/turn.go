@@ -51,7 +51,13 @@ func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, err
 		s.settle(ctx, srv, t)
 		return s.result(t, f), nil
 	case <-ctx.Done():
-		return s.interrupt(srv, t)
+		r, err := s.interrupt(srv, t)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err == nil && t.hopeless != "" {
+			r.Outcome, r.Reason = runner.Broken, t.hopeless
+		}
+		return r, err
 	case <-srv.over:
 		return s.crashed(srv, t)
 	}
@@ -366,6 +372,13 @@ func (s *session) result(t *turn, f turnFrame) runner.Result {
 		}
 	}
 	return r
+}
+
+// hopeless reports whether trying again does not help: the model's server answers, and refuses the login, the account or the
+// model.
+func (e *turnError) hopeless() bool {
+	_, status := e.kind()
+	return status == 401 || status == 402 || status == 403 || status == 404
 }
 
 // message is what codex says of an error. Addresses are left out, as they may hold a key.

@@ -69,6 +69,7 @@ type turnFrame struct {
 type turnError struct {
 	Message        string          `json:"message"`
 	CodexErrorInfo json.RawMessage `json:"codexErrorInfo"`
+	Details        string          `json:"additionalDetails"` // what went wrong, where Message says that it is tried again
 }
 
 type errorFrame struct {
