@@ -84,7 +84,7 @@ func newCodex(c config.Config, env map[string]string, r config.Runtime, x codex.
 // hidden is what an agent in an outer sandbox must not see: our own data, apart from its own folder, and where people keep
 // keys.
 func hidden(c config.Config) []string {
-	out := []string{filepath.Join(c.DataDir, "drawbridge.db"), filepath.Join(c.DataDir, "control.sock")}
+	out := append([]string{filepath.Join(c.DataDir, "drawbridge.db")}, hostSockets(c.DataDir)...)
 	if home, err := os.UserHomeDir(); err == nil {
 		for _, name := range []string{".ssh", ".gnupg", ".aws", ".config/gcloud", ".azure", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc"} {
 			out = append(out, filepath.Join(home, name)) // also what is made only later
