@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -66,14 +67,8 @@ func (a agent) using(c bridge.Chat) string {
 	return s
 }
 
-// modelName is how people are told of a model: by its name, and by its id where that says more.
-func modelName(m runner.Model) string {
-	id := formatting.Inline(m.ID, 60)
-	if m.Name == "" || strings.EqualFold(m.Name, m.ID) {
-		return id
-	}
-	return formatting.Inline(m.Name, 60)
-}
+// modelName is how people are told of a model.
+func modelName(m runner.Model) string { return formatting.Inline(cmp.Or(m.Name, m.ID), 60) }
 
 func (b *Bot) modelCommand(t *store.Txn, s author, args string) error {
 	c, a, err := b.chatAgent(t, s)
