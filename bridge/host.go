@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -54,6 +55,7 @@ type Host struct {
 	turns    map[string]*hostTurn    // by turn, those that run here
 	sessions map[string]*hostSession // by chat
 	errands  map[string]bool         // that were begun
+	past     map[string]bool         // turns that were run, and whose order is not taken away yet
 	aside    map[string]store.Rev    // by turn, the revision of its order that can't be read
 	stopping bool                    // questions that end now end because the host does
 	sights   map[string]*sight       // by runtime, what it was seen to be able to do; the map itself never changes
@@ -65,7 +67,7 @@ func NewHost(c HostConfig) *Host {
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
 	c.LivePace = cmp.Or(c.LivePace, 300*time.Millisecond)
 	c.Keep = cmp.Or(c.Keep, 30*24*time.Hour)
-	h := &Host{cfg: c, again: make(chan struct{}, 1), sights: sights(c.Runtimes), errands: map[string]bool{}, aside: map[string]store.Rev{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
+	h := &Host{cfg: c, again: make(chan struct{}, 1), sights: sights(c.Runtimes), errands: map[string]bool{}, past: map[string]bool{}, aside: map[string]store.Rev{}, turns: map[string]*hostTurn{}, sessions: map[string]*hostSession{}}
 	c.Log.flush, c.Log.cost = h.flushTurn, h.reviewCost
 	return h
 }
@@ -221,6 +223,7 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 			gone = append(gone, id)
 		}
 	}
+	maps.DeleteFunc(h.past, func(id string, _ bool) bool { return !ordered[id] })
 	h.mu.Unlock()
 	for _, id := range gone {
 		// A gateway has declared this host dead meanwhile and ended the turn; going on would be somebody else's turn too.
@@ -296,7 +299,7 @@ func (h *Host) interrupt(turn string, why error) {
 func (h *Host) begin(ctx context.Context, running *sync.WaitGroup, o Order) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, here := h.turns[o.Turn]; here {
+	if _, here := h.turns[o.Turn]; here || h.past[o.Turn] {
 		return
 	}
 	for _, t := range h.turns {
@@ -312,10 +315,13 @@ func (h *Host) begin(ctx context.Context, running *sync.WaitGroup, o Order) {
 	h.turns[o.Turn] = t
 	running.Go(func() {
 		defer cancel(nil)
-		t.run(tctx)
+		past := t.run(tctx)
 		close(t.done)
 		h.mu.Lock()
 		delete(h.turns, o.Turn)
+		if past { // else it would be tried again without a pause for as long as no gateway takes the order away
+			h.past[o.Turn] = true
+		}
 		h.mu.Unlock()
 		select {
 		case h.again <- struct{}{}: // somebody may have waited for it

@@ -36,17 +36,17 @@ type hostTurn struct {
 }
 
 // run carries the turn out, from the claim to its end in the log. It takes no part in deciding whether it may: an order
-// is run once, by whoever writes the turn's record first.
-func (t *hostTurn) run(ctx context.Context) {
+// is run once, by whoever writes the turn's record first. It reports true once there is nothing more to be done about it.
+func (t *hostTurn) run(ctx context.Context) (past bool) {
 	logger := t.rec.logger
 	persist := t.h.persist // what happened is written down also when the turn is interrupted
 	rec, mine, err := t.claim(persist)
 	if err != nil {
 		logger.Warn("cannot take the order; trying again", "err", err)
-		return // the next look finds it again
+		return false // the next look finds it again
 	}
 	if !mine {
-		return
+		return true
 	}
 	var background sync.WaitGroup
 	background.Go(func() { t.rec.write(persist) })
@@ -77,7 +77,7 @@ func (t *hostTurn) run(ctx context.Context) {
 			break
 		}
 		if errors.Is(err, store.ErrClosed) || persist.Err() != nil {
-			return // the next run of the host buries it
+			return true // the next run of the host buries it
 		}
 		logger.Warn("cannot write the end of the turn; trying again", "err", err)
 		select {
@@ -86,6 +86,7 @@ func (t *hostTurn) run(ctx context.Context) {
 		}
 	}
 	logger.Info("turn ended", "outcome", string(result.Outcome))
+	return true
 }
 
 // claim writes the turn's record and reports whether the turn is this run's to carry out.

@@ -149,7 +149,7 @@ func (w *world) add(m policy.Mode, work Work) string {
 	}
 	var task Task
 	w.update(func(t *store.Txn) (err error) { task, err = k.tasks.Add(t, home, NewTask{Work: work}); return err })
-	time.Sleep(pace)
+	time.Sleep(pace) //nolint:forbidigo // in a bubble
 	synctest.Wait()
 	return task.ID
 }

@@ -94,7 +94,7 @@ func live(t *testing.T, runs ...func(context.Context) error) (stop func()) {
 const pace = time.Minute
 
 // gateway starts a gateway, or another one in the place of i.
-func (w *world) gateway(i int) *gateway {
+func (w *world) gateway(i int) {
 	db := w.grow(fmt.Sprint("gateway ", i))
 	logger := slog.New(slog.DiscardHandler)
 	g := &gateway{approvals: approvals.New(approvals.Config{DB: db, Beat: pace, DeadAfter: 10 * pace, Reread: pace, SweepEvery: pace, Deadline: 5 * time.Minute})}
@@ -119,7 +119,6 @@ func (w *world) gateway(i int) *gateway {
 		w.gateways = append(w.gateways, nil)
 	}
 	w.gateways[i] = g
-	return g
 }
 
 // host starts a host, or the next run of it.
@@ -188,12 +187,6 @@ func (w *world) mode(m policy.Mode) {
 	w.update(func(t *store.Txn) error { _, err := k.chats.SetMode(t, home, m); return err })
 }
 
-func (w *world) task(id string) (task Task) {
-	k := w.keeper()
-	w.update(func(t *store.Txn) (err error) { task, err = k.tasks.Task(t, id); return err })
-	return task
-}
-
 func (w *world) tasks() (all []Task) {
 	k := w.keeper()
 	w.update(func(t *store.Txn) (err error) { all, err = k.tasks.Tasks(t, home, Filter{}); return err })
@@ -208,17 +201,6 @@ func (w *world) running() []*turn {
 		out = append(out, t)
 	}
 	slices.SortFunc(out, func(a, b *turn) int { return strings.Compare(a.id, b.id) })
-	return out
-}
-
-func (w *world) told(kind EventKind) (out []Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.events {
-		if e.Kind == kind {
-			out = append(out, e)
-		}
-	}
 	return out
 }
 
