@@ -218,6 +218,12 @@ func answers(queries []runner.Query, given map[string][]string) bool {
 	size := 0
 	for _, q := range queries {
 		texts := given[q.ID]
+		if q.Form.Check(q, texts) != "" {
+			return false
+		}
+		if _, there := given[q.ID]; there && len(texts) == 0 && q.Form != nil && q.Form.Optional {
+			continue // left out
+		}
 		if len(texts) == 0 || (len(texts) > 1 && !q.Multiple) {
 			return false
 		}

@@ -45,12 +45,12 @@ func formHint(q runner.Query) string {
 
 // formWords are what a field takes.
 func formWords(f runner.Form) string {
-	what, limits := textWords, ""
+	what, limits := textWords, bounds(f.Min, f.Max)
 	switch {
 	case f.Integer:
-		what, limits = textInteger, bounds(f.Min, f.Max)
+		what = textInteger
 	case f.Number:
-		what, limits = textNumber, bounds(f.Min, f.Max)
+		what = textNumber
 	default:
 		switch f.Format {
 		case runner.FormatEmail:
@@ -63,13 +63,16 @@ func formWords(f runner.Form) string {
 			what = textDateTime
 		}
 		if limits = lengths(f); limits != "" {
-			limits = "of " + limits + " characters"
+			limits = strings.TrimPrefix(limits, "from ") + " characters"
 		}
 	}
-	if limits == "" {
+	switch {
+	case limits == "":
 		return what
+	case strings.HasPrefix(limits, "from "):
+		return what + " " + limits
 	}
-	return what + " " + limits
+	return what + " of " + limits
 }
 
 // bounds are limits in words.

@@ -55,10 +55,10 @@ func TestFormsSayWhatTheyTake(t *testing.T) {
 	for want, q := range map[string]runner.Query{
 		"": {},
 		"The answer is text of at most 5 characters.":                    {Form: &runner.Form{MaxLength: 5}},
-		"The answer is text of from 2 to 5 characters.":                  {Form: &runner.Form{MinLength: 2, MaxLength: 5}},
+		"The answer is text of 2 to 5 characters.":                       {Form: &runner.Form{MinLength: 2, MaxLength: 5}},
 		"The answer is text of at least 2 characters.":                   {Form: &runner.Form{MinLength: 2}},
-		"The answer is a number at least 1.":                             {Form: &runner.Form{Number: true, Min: &one}},
-		"The answer is a number at most 10.5. " + textOptional:           {Form: &runner.Form{Number: true, Max: &ten, Optional: true}},
+		"The answer is a number of at least 1.":                          {Form: &runner.Form{Number: true, Min: &one}},
+		"The answer is a number of at most 10.5. " + textOptional:        {Form: &runner.Form{Number: true, Max: &ten, Optional: true}},
 		"The answer is a date, such as 2026-12-31.":                      {Form: &runner.Form{Format: runner.FormatDate}},
 		"Choose at most 10.5. " + textOptional:                           {Multiple: true, Options: options("a"), Form: &runner.Form{Max: &ten, Optional: true}},
 		textOptional:                                                     {Options: options("a"), Form: &runner.Form{Optional: true}},

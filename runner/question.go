@@ -70,6 +70,7 @@ type Query struct {
 	Multiple bool     `json:"multiple,omitempty"`
 	Free     bool     `json:"free,omitempty"`   // an answer in the person's own words is taken
 	Secret   bool     `json:"secret,omitempty"` // never logged, deleted from the chat once taken
+	Form     *Form    `json:"form,omitempty"`   // what the answer has to be; nil for anything that fits the rest
 }
 
 // Option is one answer that a Query offers.
@@ -154,6 +155,7 @@ const (
 	Allowed   Decision = "allowed"
 	Denied    Decision = "denied"
 	Withdrawn Decision = "withdrawn" // the agent took the question back, or its turn ended
+	Deferred  Decision = "deferred"  // the host stops, and the question is kept: only a Deferrer's named question gets it
 )
 
 // Answer is the outcome of a Question. The zero value is a denial.
@@ -190,6 +192,9 @@ func (a Answer) Describe() string {
 	}
 	if a.Decision == Withdrawn {
 		s = "The question was withdrawn, so this was not done."
+	}
+	if a.Decision == Deferred {
+		s = "This waits for a decision."
 	}
 	if r := strings.TrimSpace(a.Reason); r != "" {
 		s += " Reason: " + r

@@ -20,7 +20,8 @@ var errRefused = errors.New("refused")
 // request is one of codex's, made into a question.
 type request struct {
 	question runner.Question
-	// answer is what codex gets. It is called with an answer that allows or the zero value.
+	// answer is what codex gets. It is called with an answer that allows, or with one that says nothing but by whom it is
+	// denied.
 	answer func(a runner.Answer) any
 	// own says that the question has an item of its own, because codex has none for it.
 	own bool
@@ -87,7 +88,7 @@ func (s *session) asked(ctx context.Context, srv *server, m jsonl.Message, r rou
 		if !gone {
 			s.tell(ctx, srv, r.ThreadID, *q, a)
 		}
-		a = runner.Answer{}
+		a = runner.Answer{Source: a.Source}
 	}
 	return req.answer(a), nil
 }

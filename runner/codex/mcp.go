@@ -1,12 +1,7 @@
 package codex
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 
 	"drawbridge/policy"
 	"drawbridge/runner"
@@ -72,20 +67,19 @@ func (s *session) tool(f elicitationRequest, id string) (*request, error) {
 	return req, nil
 }
 
-// property is a field of a form, as much of JSON Schema as MCP allows there.
-type property struct {
-	Type        string   `json:"type"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Enum        []string `json:"enum"`
-	EnumNames   []string `json:"enumNames"`
-}
-
+// The labels of the one option that a page to visit, and a form without fields, has.
 const (
 	wordYes  = "Yes"
-	wordNo   = "No"
 	wordDone = "Done"
 )
+
+// unfilled is the answer to an elicitation that a person declined, or that nobody answered.
+func unfilled(a runner.Answer) elicitationAnswer {
+	if a.Source == runner.SourceUser {
+		return elicitationAnswer{Action: "decline"}
+	}
+	return elicitationAnswer{Action: "cancel"}
+}
 
 // elicitation is a form that an MCP server wants filled in, or a page that it wants visited.
 func (s *session) elicitation(f elicitationRequest, item string) (*request, error) {
@@ -102,119 +96,30 @@ func (s *session) elicitation(f elicitationRequest, item string) (*request, erro
 			if a.Allows() {
 				return elicitationAnswer{Action: "accept", Content: struct{}{}}
 			}
-			return elicitationAnswer{Action: "decline"}
+			return unfilled(a)
 		}}, nil
 	case "form":
 	default:
 		return nil, fmt.Errorf("the mode %q is unknown", f.Mode)
 	}
-	var schema struct {
-		Properties map[string]property `json:"properties"`
-		Required   []string            `json:"required"`
+	form, err := runner.ParseElicitation(f.RequestedSchema)
+	if err != nil {
+		return nil, fmt.Errorf("its form can't be asked: %w", err)
 	}
-	if err := json.Unmarshal(f.RequestedSchema, &schema); err != nil {
-		return nil, fmt.Errorf("its form can't be read: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(schema.Properties)) {
-		one, err := schema.Properties[name].query(name)
-		if err != nil {
-			return nil, err
-		}
-		one.Text = f.Message + "\n" + one.Text
-		q.Queries = append(q.Queries, one)
-	}
+	q.Queries = form.Queries()
 	if len(q.Queries) == 0 {
 		q.Queries = []runner.Query{{ID: "confirm", Text: f.ServerName + ": " + f.Message, Options: []runner.Option{{Label: wordYes}}}}
+	} else {
+		q.Queries[0].Text = f.ServerName + ": " + f.Message + "\n" + q.Queries[0].Text
 	}
 	return &request{own: true, question: q, answer: func(a runner.Answer) any {
 		if !a.Allows() {
-			return elicitationAnswer{Action: "decline"}
+			return unfilled(a)
 		}
-		content := map[string]any{}
-		for name, p := range schema.Properties {
-			given := a.Answers[name]
-			if len(given) == 0 {
-				if slices.Contains(schema.Required, name) {
-					return elicitationAnswer{Action: "decline"}
-				}
-				continue
-			}
-			v, err := p.value(given[0])
-			if err != nil {
-				return elicitationAnswer{Action: "decline"}
-			}
-			content[name] = v
+		content, ok := form.Content(a.Answers)
+		if !ok {
+			return elicitationAnswer{Action: "cancel"}
 		}
 		return elicitationAnswer{Action: "accept", Content: content}
 	}}, nil
-}
-
-// query is the question for a field.
-func (p property) query(name string) (runner.Query, error) {
-	q := runner.Query{ID: name, Text: name}
-	if p.Title != "" {
-		q.Text = p.Title
-	}
-	if p.Description != "" {
-		q.Text += " — " + p.Description
-	}
-	switch p.Type {
-	case "boolean":
-		q.Options = []runner.Option{{Label: wordYes}, {Label: wordNo}}
-	case "string":
-		q.Free = len(p.Enum) == 0
-		for i := range p.Enum {
-			q.Options = append(q.Options, runner.Option{Label: p.label(i)})
-		}
-	case "number", "integer":
-		q.Free = true
-	default:
-		return q, fmt.Errorf("a field of the type %q", p.Type)
-	}
-	return q, nil
-}
-
-// label is how an option is shown.
-func (p property) label(i int) string {
-	if i < len(p.EnumNames) && p.EnumNames[i] != "" {
-		return p.EnumNames[i]
-	}
-	return p.Enum[i]
-}
-
-var errValue = errors.New("codex: not a value of the field")
-
-// value is an answer as the form wants it.
-func (p property) value(given string) (any, error) {
-	switch p.Type {
-	case "boolean":
-		switch given {
-		case wordYes:
-			return true, nil
-		case wordNo:
-			return false, nil
-		}
-		return nil, errValue
-	case "integer":
-		n, err := strconv.ParseInt(given, 10, 64)
-		if err != nil {
-			return nil, errValue
-		}
-		return n, nil
-	case "number":
-		n, err := strconv.ParseFloat(given, 64)
-		if err != nil {
-			return nil, errValue
-		}
-		return n, nil
-	}
-	if len(p.Enum) == 0 {
-		return given, nil
-	}
-	for i := range p.Enum {
-		if given == p.label(i) || given == p.Enum[i] {
-			return p.Enum[i], nil
-		}
-	}
-	return nil, errValue
 }
