@@ -84,7 +84,30 @@ func (c *conn) classify(name string, raw json.RawMessage) []policy.Category {
 		"ListAgents", "ToolSearch", "ReportFindings":
 		return []policy.Category{policy.Read} // the agent's own lists and processes
 	}
-	return policy.ClassifyTool(name, policy.Hints{}, c.session.runtime.config.Tools)
+	owner := c.session.runtime.config.Tools
+	found := policy.ClassifyTool(name, policy.Hints{}, owner)
+	_, told := owner[name]
+	if name != "WebFetch" && name != "WebSearch" && !told && !strings.HasPrefix(name, "mcp__") {
+		// A tool of the program that is not known here may do more than its name says.
+		found = append(slices.DeleteFunc(found, func(one policy.Category) bool { return one == policy.Unknown }), policy.Unknown)
+	}
+	return found
+}
+
+// wholeCommand reports whether a command's text says all that its call does, but for how long and where it is waited for.
+func wholeCommand(raw json.RawMessage) bool {
+	fields := map[string]json.RawMessage{}
+	if json.Unmarshal(raw, &fields) != nil {
+		return false
+	}
+	for name := range fields {
+		switch name {
+		case "command", "description", "timeout", "run_in_background", "dangerouslyDisableSandbox": // there is no sandbox here
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // globbed is the folder in which a pattern looks, as far as its words say.
@@ -175,6 +198,10 @@ func (c *conn) question(name string, raw json.RawMessage) (runner.Question, *exp
 	}
 	switch name {
 	case "Bash":
+		if in.Command != "" && !wholeCommand(raw) {
+			q.Categories = append(q.Categories, policy.Unknown)
+			return q, nil // shown with all that it holds
+		}
 		if in.Command != "" {
 			q.Kind, q.Command, q.Tool, q.Arguments = runner.KindCommand, in.Command, "", nil
 		}
