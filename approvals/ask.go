@@ -34,6 +34,9 @@ func (s *Service) Ask(ctx context.Context, run Run, q runner.Question) (runner.A
 	if problem != "" {
 		return s.settle(ctx, a, refusal(runner.SourceRuntime, problem)), nil
 	}
+	if answer, ok := s.takeUp(ctx, a); ok {
+		return answer, nil
+	}
 	for range askedAgain {
 		if answer, ok := s.consult(ctx, a); ok {
 			return s.settle(ctx, a, answer), nil
@@ -161,7 +164,18 @@ func (s *Service) person(ctx context.Context, a *asking) (runner.Answer, bool) {
 		s.leave(ctx, r.ID, Lost) // the commit may have happened
 		return refusal(runner.SourceShutdown, "The store is away."), true
 	}
+	return s.wait(ctx, a, r, wake)
+}
+
+// wait waits for what a person says about a record that this host has published, or taken up.
+func (s *Service) wait(ctx context.Context, a *asking, r Record, wake <-chan struct{}) (runner.Answer, bool) {
 	d, state := s.await(ctx, r, wake)
+	if state == Open && d == nil {
+		if s.keep(ctx, a, r.ID) {
+			return runner.Answer{Decision: runner.Deferred, Source: runner.SourceShutdown}, true
+		}
+		d, state = s.await(ctx, r, wake)
+	}
 	if state == Closing {
 		d, state = s.expire(ctx, r.ID)
 	}

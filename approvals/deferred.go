@@ -72,6 +72,9 @@ func (s *Service) settleDeferred(ctx context.Context) error {
 			if err != nil || d == nil {
 				return err
 			}
+			if r.Kept {
+				return s.forgetKept(t, r, *d)
+			}
 			if d.Source == runner.SourceTimeout {
 				return s.moveIn(t, r, Expired, nil)
 			}

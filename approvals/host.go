@@ -131,6 +131,7 @@ func (s *Service) recoverAsk(ctx context.Context, id ID) error {
 			s.log.ErrorContext(ctx, "a stored approval is damaged and left out", "approval", id, "err", err)
 		} else if ok && r.ID == id && (r.State == Open || r.State == Closing) {
 			if r.Deferred() {
+				s.knowKept(r)
 				return nil // it outlives whoever asked
 			}
 			return s.moveIn(t, r, Lost, nil)

@@ -39,8 +39,8 @@ func (id ID) Host() string {
 	return string(id[:dot])
 }
 
-// Record is an approval as the host publishes it, under AskKey. Only the host writes it; its content never changes
-// after it was published, only State and Resolved do.
+// Record is an approval as the host publishes it, under AskKey. Only the host writes it; what is asked never
+// changes after it was published, only how it stands and who waits for it.
 type Record struct {
 	V           int    `json:"v"`
 	ID          ID     `json:"id"`
@@ -68,6 +68,9 @@ type Record struct {
 	Deadline time.Time      `json:"deadline"`
 	State    State          `json:"state"`
 	Resolved time.Time      `json:"resolved,omitzero"`
+	// Kept says that the host has stopped and the agent's program keeps the call: nobody waits, and a decision is carried out
+	// by a turn that resumes the session; see kept.go.
+	Kept bool `json:"kept,omitempty"`
 	// Decision is set with State Handed: what the host has told the runtime. It is the one under DecisionKey, or a denial
 	// of the host's own where the policy has become stricter meanwhile.
 	Decision *Decision `json:"decision,omitempty"`

@@ -33,6 +33,7 @@ type Config struct {
 
 	Deadline     time.Duration // how long a person has (10 minutes)
 	PlanDeadline time.Duration // the same for plans, for which nobody waits (7 days)
+	KeptDeadline time.Duration // the same for calls that are kept over a stop, from then on (24 hours)
 	Beat         time.Duration // how often a host says that it lives (2 s)
 	DeadAfter    time.Duration // how old a beat is of a host that is dead (6 s)
 	Reread       time.Duration // how often a waiter reads by itself, in case a hint was lost (2 s)
@@ -46,6 +47,7 @@ type Config struct {
 	// they may run several times for one commit and must have no effect but through the Txn. Each may be nil.
 	//
 	// Opened runs on the host when a record is published.
+	// It runs again, for the same record, when the record is kept over a stop, and when it is waited for again.
 	Opened func(t *store.Txn, r Record) error
 	// Resolved runs on the host when a record has reached a final state.
 	Resolved func(t *store.Txn, r Record) error
@@ -75,6 +77,10 @@ type Service struct {
 
 	mu      sync.Mutex
 	waiters map[ID]chan struct{} // each with a buffer of one
+	keeping map[ID]bool          // waiters that are asked to keep their record
+	asks    map[ask]ID           // what waits here, by what asks
+	kept    map[ID]ask           // what an earlier run of this host has kept, until it is taken up
+	keeps   map[string][]held    // what this one has kept, by run
 	perRun  map[string]int
 	perChat map[string]int
 	left    map[ID]State // what could not be closed when its agent left, and how it shall be
@@ -89,6 +95,7 @@ type Service struct {
 func New(c Config) *Service {
 	c.Deadline = cmp.Or(c.Deadline, 10*time.Minute)
 	c.PlanDeadline = cmp.Or(c.PlanDeadline, 7*24*time.Hour)
+	c.KeptDeadline = cmp.Or(c.KeptDeadline, 24*time.Hour)
 	c.Beat = cmp.Or(c.Beat, 2*time.Second)
 	c.DeadAfter = cmp.Or(c.DeadAfter, 6*time.Second)
 	c.Reread = cmp.Or(c.Reread, 2*time.Second)
@@ -105,6 +112,7 @@ func New(c Config) *Service {
 	return &Service{
 		fenced: fenced, fence: sync.OnceFunc(func() { close(fenced) }),
 		c: c, db: watched{DB: c.DB, witness: w}, log: c.Logger, witness: w,
+		keeping: map[ID]bool{}, asks: map[ask]ID{}, kept: map[ID]ask{}, keeps: map[string][]held{},
 		waiters: map[ID]chan struct{}{}, perRun: map[string]int{}, perChat: map[string]int{}, left: map[ID]State{},
 		swept: map[string]map[ID]*sweptAsk{}, reviews: places{limit: c.MaxReviews, all: map[string]*place{}},
 	}

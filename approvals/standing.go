@@ -40,7 +40,7 @@ func Standing(r Record, d *Decision) Stand {
 		return Stand{StandsChanged, d}
 	case Open, Closing, Withdrawn, Expired, Lost:
 	}
-	if r.Deferred() && r.State == Open && d != nil && d.Decision == runner.Allowed {
+	if r.Deferred() && !r.Kept && r.State == Open && d != nil && d.Decision == runner.Allowed {
 		return Stand{StandsAllowed, d} // nobody has to take it
 	}
 	living := r.State == Open || r.State == Closing

@@ -14,6 +14,7 @@ import (
 // sweptAsk is what a gateway remembers of an open approval between two sweeps, so that it need not read it each time.
 type sweptAsk struct {
 	incarnation string
+	kept        bool // it is read each time, since a host may take it up
 	done        bool // nothing is left for a gateway to do
 }
 
@@ -134,7 +135,7 @@ func (s *Service) sweepHost(ctx context.Context, host string) error {
 	var failed error
 	for _, ask := range asks {
 		a := before[ask.id]
-		if a == nil {
+		if a == nil || a.kept {
 			r, _, err := s.Get(ctx, ask.id)
 			if err != nil && !errors.Is(err, store.ErrDamaged) {
 				failed = errors.Join(failed, err)
@@ -143,7 +144,7 @@ func (s *Service) sweepHost(ctx context.Context, host string) error {
 			if err != nil {
 				s.log.WarnContext(ctx, "a stored approval is damaged and left out", "approval", ask.id, "err", err)
 			}
-			a = &sweptAsk{incarnation: r.Incarnation, done: r.ID == ""}
+			a = &sweptAsk{incarnation: r.Incarnation, kept: r.Kept, done: r.ID == ""}
 		}
 		known[ask.id] = a
 		if a.done || (ask.deadline > store.Micros(now) && s.present(beat, now, a.incarnation) == alive) {
@@ -182,6 +183,9 @@ func (s *Service) sweepAsk(ctx context.Context, id ID) (done bool, err error) {
 			return err
 		}
 		gone := s.present(beat, now, r.Incarnation) != alive
+		if r.Kept && decided && !now.Before(r.Deadline) {
+			gone = true // what was not taken up in time is not run any more
+		}
 		switch {
 		case decided && d.Decision == runner.Allowed && gone && d.Gone.IsZero():
 			done = true

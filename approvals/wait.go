@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"drawbridge/internal/store"
@@ -53,10 +54,7 @@ func (s *Service) publish(ctx context.Context, a *asking) (Record, chan struct{}
 	if err := s.recover(ctx); err != nil {
 		return r, nil, err
 	}
-	wake := make(chan struct{}, 1)
-	s.mu.Lock()
-	s.waiters[r.ID] = wake
-	s.mu.Unlock()
+	wake := s.expect(r.ID, a)
 	err := store.Update(ctx, s.db, func(t *store.Txn) error {
 		beat, _, err := store.Peek[Beat](t, BeatKey(s.c.Host))
 		if err != nil {
@@ -85,10 +83,24 @@ func (s *Service) publish(ctx context.Context, a *asking) (Record, chan struct{}
 	return r, wake, err
 }
 
+// expect makes the waiter of an approval known.
+func (s *Service) expect(id ID, a *asking) chan struct{} {
+	wake := make(chan struct{}, 1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiters[id] = wake
+	if a.keepable() {
+		s.asks[ask{a.run.Session, a.q.Item}] = id
+	}
+	return wake
+}
+
 func (s *Service) forget(id ID) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	delete(s.waiters, id)
-	s.mu.Unlock()
+	delete(s.keeping, id)
+	maps.DeleteFunc(s.asks, func(_ ask, x ID) bool { return x == id })
 }
 
 // wake tells the waiter of id to read, or all of them if id is empty or unknown.
@@ -114,7 +126,7 @@ func signal(ch chan struct{}) {
 }
 
 // await waits for the decision. Without one it returns the state that comes next: Withdrawn when ctx has ended, Closing
-// when the deadline has come, Lost when this host was replaced. A store that is away is waited for; meanwhile the deadline comes by this process's clock.
+// when the deadline has come, Lost when this host was replaced, and Open when it is to be kept. A store that is away is waited for; meanwhile the deadline comes by this process's clock.
 func (s *Service) await(ctx context.Context, r Record, wake <-chan struct{}) (*Decision, State) {
 	end := time.Now().Add(r.Deadline.Sub(r.Created))
 	timer := time.NewTimer(0)
@@ -137,6 +149,9 @@ func (s *Service) await(ctx context.Context, r Record, wake <-chan struct{}) (*D
 				return d, Open
 			}
 			end = time.Now().Add(r.Deadline.Sub(now))
+			if s.keepAsked(r.ID) {
+				return nil, Open
+			}
 		}
 		left := time.Until(end)
 		if left <= 0 && ctx.Err() == nil {

@@ -30,6 +30,7 @@ type hostTurn struct {
 	h      *Host
 	order  Order
 	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when its end is written
 	rec    *recorder
 	// under is the policy that the running turn was last told; guarded by Host.mu.
 	under runner.Policy
@@ -60,6 +61,9 @@ func (t *hostTurn) run(ctx context.Context) (past bool) {
 			result.Reason = cause.Error()
 		}
 	}
+	if result.Deferred != "" && result.Reason == "" {
+		result.Reason = errKept.Error()
+	}
 	streamed()
 	t.rec.close()
 	background.Wait()
@@ -69,6 +73,9 @@ func (t *hostTurn) run(ctx context.Context) (past bool) {
 			told := result
 			told.Plan = front(told.Plan, maxHint) // the approval holds it whole
 			if err := t.h.endIn(tx, rec, told, t.rec.summary()); err != nil {
+				return err
+			}
+			if err := t.endKeptIn(tx, result); err != nil {
 				return err
 			}
 			return t.submitPlan(tx, result) // below the turn's last words
@@ -145,7 +152,11 @@ func (t *hostTurn) work(ctx context.Context) (result runner.Result) {
 	if in.Files, err = t.h.attachments(ctx, t.order); err != nil {
 		return runner.Result{Outcome: runner.Broken, Reason: err.Error()}
 	}
-	result, err = s.session.Turn(ctx, t.choose(in))
+	if in = t.choose(in); t.order.Prompt.Kept != "" {
+		result, err = t.takeUp(ctx, s, in)
+	} else {
+		result, err = s.session.Turn(ctx, in)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			t.rec.logger.Warn("turn failed", "err", err)

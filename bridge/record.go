@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"drawbridge/approvals"
 	"drawbridge/policy"
 	"drawbridge/runner"
 )
@@ -88,6 +89,8 @@ type Prompt struct {
 	// Work is set for a prompt of a task: nobody sits in front of it, and without a Limit that can be read it is held to
 	// approval-required.
 	Work *Work `json:"work,omitempty"`
+	// Kept is the approval that was kept over a stop of the host and with which its turn goes on; see KeptPrompt.
+	Kept approvals.ID `json:"kept,omitempty"`
 }
 
 // Work is what a task's prompt says about its turn, besides what any prompt does.

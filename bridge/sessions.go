@@ -80,7 +80,9 @@ func (h *Host) open(ctx context.Context, t *hostTurn) (*hostSession, error) {
 			turn, between := h.user(s)
 			run := turn.asker()
 			run.Background = run.Background || between || q.Background
-			a, err := h.cfg.Approvals.Ask(ctx, run, q)
+			asked, release := h.asking(ctx)
+			defer release()
+			a, err := h.cfg.Approvals.Ask(asked, run, q)
 			if !between {
 				turn.rec.answered(q, a, err)
 			}

@@ -116,6 +116,9 @@ type Result struct {
 	// Plan is the plan, in Markdown, with which a turn in plan has ended. A person decides what becomes of it, in their own
 	// time; nothing waits for that.
 	Plan string `json:"plan,omitempty"`
+	// Deferred is the call, by the Item of its question, that the program has kept for when the session is resumed; see
+	// Deferrer.
+	Deferred string `json:"deferred,omitempty"`
 }
 
 // Usage counts tokens. Zero means not known.

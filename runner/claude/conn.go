@@ -30,8 +30,15 @@ type conn struct {
 	mode    string // of the program, as it says
 	state   string // idle, running, requires_action
 	active  *turn
-	greeted bool   // the hook is in place
-	failed  string // why the process ended before it was ready, as it says
+	turned  chan struct{} // closed with the first turn of this process
+	turning sync.Once     // of that
+	asking  chan struct{} // closed with the first hook
+	refired sync.Once     // of that
+	hooks   int           // that were asked of the gate
+	// deferring: the host stops, and nothing new is asked.
+	deferring bool
+	greeted   bool   // the hook is in place
+	failed    string // why the process ended before it was ready, as it says
 
 	trusted bool                       // the project's own settings count
 	servers map[string]json.RawMessage // external MCP servers
@@ -90,6 +97,7 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 	tail := jsonl.NewTail()
 	c := &conn{
 		session: s, program: p, kill: p.Stop, gone: make(chan struct{}), mode: l.mode, aligning: l.mode, state: "idle",
+		turned: make(chan struct{}), asking: make(chan struct{}),
 		calls: map[string]*call{}, tasks: map[string]*task{}, past: map[string]bool{}, trusted: l.trusted, servers: servers,
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

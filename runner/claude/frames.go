@@ -87,6 +87,7 @@ type result struct {
 	Message0  string                `json:"user_message_uuid"`
 	Messages  []string              `json:"user_message_uuids"`
 	Stopped   bool                  `json:"stopped_by_permission_check"`
+	Deferred  *deferred             `json:"deferred_tool_use"` // see defer.go
 }
 
 type usage struct {

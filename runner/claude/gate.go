@@ -18,6 +18,7 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 	if id == "" {
 		id = h.Tool
 	}
+	c.await(ctx)
 	s.mu.Lock()
 	k := c.begin(id, name, h.Input.Input)
 	k.asked, k.agent = true, h.Input.Agent
@@ -42,12 +43,20 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 		// A person decides, and no other reviewer: what one of them refused is nobody else's to allow.
 		q.Categories = append(slices.Clone(q.Categories), policy.Unknown)
 	}
+	s.mu.Lock()
+	c.hooks++
+	k.hooked = c.hooks
+	s.mu.Unlock()
 	a := c.ask(ctx, id, k, q)
-	if !a.Allows() {
-		return decided("deny", a.Describe())
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	k.hooked = 0
+	switch {
+	case a.Decision == runner.Deferred:
+		return decided("defer", "") // see defer.go
+	case !a.Allows():
+		return decided("deny", a.Describe())
+	}
 	k.cleared, k.passed, k.expected, k.person = true, string(h.Input.Input), expected, a.Source == runner.SourceUser
 	return decided("allow", "")
 }
@@ -71,6 +80,7 @@ func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAn
 		return permissionAnswer{Behavior: "deny", Message: "This could not be understood, so it is refused."}
 	}
 	s := c.session
+	c.await(ctx)
 	s.mu.Lock()
 	k := c.begin(p.Tool, p.Name, p.Input)
 	passed := k.passed != "" && sameJSON(k.passed, string(p.Input))
@@ -128,7 +138,7 @@ func (c *conn) ask(ctx context.Context, id string, k *call, q runner.Question) r
 		q.Turn = t.id
 	}
 	k.withdraw = append(k.withdraw, cancel)
-	closed := s.closed || t != nil && t.interrupted
+	closed := s.closed || c.deferring || t != nil && t.interrupted
 	s.mu.Unlock()
 
 	a := runner.Answer{Decision: runner.Withdrawn}

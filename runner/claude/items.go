@@ -147,6 +147,7 @@ type call struct {
 	cleared  bool   // it was allowed there, or left to the program
 	passed   string // the input that was allowed; can_use_tool does not ask again for it
 	person   bool   // a person allowed it
+	hooked   int    // not 0 while its hook waits for the gate: the number of it
 	ended    bool
 	refusal  string // what the agent was told; not empty if it was refused
 	accepted bool   // a plan that was taken, though the agent was told to wait

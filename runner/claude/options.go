@@ -62,7 +62,8 @@ func (r *Runtime) arguments(l launch) ([]string, error) {
 		args = append(args, "--model", model)
 	}
 	if l.resume {
-		args = append(args, "--resume", l.id)
+		// A call that the program has kept is gone on with at once: not before it has our hook.
+		args = append(args, "--resume", l.id, "--await-initialize")
 	} else {
 		args = append(args, "--session-id", l.id)
 	}

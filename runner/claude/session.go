@@ -41,6 +41,8 @@ var (
 	_ runner.Steerer = (*session)(nil)
 )
 
+var errTurning = errors.New("claude: turn: another turn is running")
+
 // idPattern is that of the program's session ids.
 var idPattern = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
@@ -95,25 +97,7 @@ func (s *session) connect(ctx context.Context) (*conn, error) {
 // Turn sends a prompt and waits until the program is idle: until sub-agents that it began are done, too. Turns that the
 // program begins by itself afterwards, since a command in the background ended, are none of this one.
 func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, error) {
-	if !s.turning.TryLock() {
-		return runner.Result{}, errors.New("claude: turn: another turn is running")
-	}
-	defer s.turning.Unlock()
-	if s.life.Err() != nil {
-		return runner.Result{}, fmt.Errorf("claude: turn: %w", runner.ErrClosed)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
-
-	res, err := s.turn(ctx, in)
-	switch {
-	case err != nil && s.life.Err() != nil:
-		return runner.Result{}, fmt.Errorf("claude: turn: %w", runner.ErrClosed)
-	case err != nil:
-		return runner.Result{}, fmt.Errorf("claude: turn: %w", err)
-	}
-	return res, nil
+	return s.during(ctx, func(ctx context.Context) (runner.Result, error) { return s.turn(ctx, in) })
 }
 
 func (s *session) turn(ctx context.Context, in runner.Input) (runner.Result, error) {

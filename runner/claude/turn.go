@@ -45,23 +45,37 @@ func (c *conn) prompt(in runner.Input) prompt {
 
 // turn sends a prompt and waits for the end of it.
 func (c *conn) turn(ctx context.Context, in runner.Input) (runner.Result, error) {
-	s := c.session
-	t := &turn{
-		id: in.Turn, open: map[string]bool{}, done: make(chan struct{}), abort: make(chan string, 1), stopping: make(chan struct{}),
-	}
-	s.mu.Lock()
+	c.session.mu.Lock()
 	p := c.prompt(in)
-	t.open[p.UUID] = true
+	c.session.mu.Unlock()
+	return c.follow(ctx, c.newTurn(in.Turn, p.UUID), &p)
+}
+
+// newTurn makes a turn the running one. It waits for the end of open.
+func (c *conn) newTurn(id, open string) *turn {
+	t := &turn{
+		id: id, open: map[string]bool{open: true}, done: make(chan struct{}), abort: make(chan string, 1), stopping: make(chan struct{}),
+	}
+	c.session.mu.Lock()
+	defer c.session.mu.Unlock()
 	c.active = t
-	s.mu.Unlock()
+	c.turning.Do(func() { close(c.turned) })
+	return t
+}
+
+// follow sends the prompt of a turn, if it has one, and waits for the end of the turn.
+func (c *conn) follow(ctx context.Context, t *turn, p *prompt) (runner.Result, error) {
+	s := c.session
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c.endItems(t)
 		c.active = nil
 	}()
-	if err := c.peer.Send(p); err != nil {
-		return runner.Result{}, c.crashed(err)
+	if p != nil {
+		if err := c.peer.Send(*p); err != nil {
+			return runner.Result{}, c.crashed(err)
+		}
 	}
 	var reason string
 	select {
@@ -160,6 +174,7 @@ func (c *conn) resulted(f frame) {
 	}
 	t.last = &r
 	delete(t.open, r.Message0)
+	delete(t.open, takenUp)
 	for _, id := range r.Messages {
 		delete(t.open, id)
 	}
@@ -172,6 +187,8 @@ func (t *turn) result() runner.Result {
 	switch r := t.last; {
 	case r == nil:
 		res.Outcome, res.Reason = runner.Broken, "The program took the prompt and did nothing about it."
+	case r.Terminal == terminalDeferred && r.Deferred != nil:
+		res.Outcome, res.Deferred = runner.Interrupted, r.Deferred.ID
 	case r.Stopped:
 		res.Outcome, res.Reason = runner.Broken, "The program's reviewer gave no verdict, so it stopped the turn."
 	case strings.HasPrefix(r.Terminal, "aborted"):

@@ -6,7 +6,7 @@ import (
 )
 
 // TestStoppedWhileACardIsOpen: SIGTERM ends the program within its grace although an agent waits for an answer. The chat
-// is told, the card is closed, and after a restart the turn can be continued.
+// is told, the card is closed, and after a restart its Resume button goes on with the turn.
 func TestStoppedWhileACardIsOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, on{})
@@ -16,12 +16,17 @@ func TestStoppedWhileACardIsOpen(t *testing.T) {
 	card := me.card(prompt, "echo one")
 	serve.stop()
 	serve = w.start("serve")
-	if m := me.turns(card.ID, "nothing ran"); len(m.Buttons) > 0 {
-		t.Errorf("the card still has the buttons %q", m.labels())
+	if m := me.turns(card.ID, "The agent is gone: nothing ran"); strings.Join(m.labels(), " ") != "Resume" {
+		t.Errorf("the card has the buttons %q", m.labels())
 	}
 	end := me.ends(prompt, "Interrupted after")
 	if !strings.Contains(end.Text, "Drawbridge was stopped") || !end.has("Continue") {
 		t.Errorf("the turn ended with %q and the buttons %q", end.Text, end.labels())
+	}
+	me.tap(card.ID, "Resume")
+	me.hears(end.ID, "Continue where you were interrupted.")
+	if m := me.message(card.ID); len(m.Buttons) > 0 {
+		t.Errorf("the resumed card has the buttons %q", m.labels())
 	}
 	w.holds("ran", "")
 	serve.stop()
