@@ -25,11 +25,23 @@ func tooOld(v runner.Version) string {
 	return fmt.Sprintf("Claude Code %s is older than %s, the oldest version that Drawbridge was tested with. Update it: npm install -g @anthropic-ai/claude-code", v, oldest())
 }
 
+// missing says that there is no such program. What the system said of it helps nobody.
+type missing struct {
+	name string
+	err  error
+}
+
+func (m *missing) Error() string {
+	return m.name + " is not installed, or not where it is looked for. Install it (npm install -g @anthropic-ai/claude-code), or set the program of this runtime to its path."
+}
+
+func (m *missing) Unwrap() error { return m.err }
+
 // explainStart says why the program could not be started.
 func explainStart(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s is not installed, or not where it is looked for. Install it (npm install -g @anthropic-ai/claude-code) or set its path: %w", name, err)
+		return &missing{name, err}
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s may not be run: %w", name, err)
 	}
