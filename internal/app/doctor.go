@@ -76,6 +76,7 @@ func report(say func(string, ...any), name string, c runner.Capability) {
 		say("  problem: %s\n", c.Problem)
 		return
 	}
+	chosen(say, c)
 	for _, m := range policy.Modes() {
 		switch eff, ok := c.Modes[m]; {
 		case ok && eff != m:
@@ -115,4 +116,14 @@ func looserIn(d runner.Difference) string {
 		in = append(in, "plan")
 	}
 	return strings.Join(in, ", ")
+}
+
+// chosen prints what can be chosen of a runtime, and what its owner has chosen.
+func chosen(say func(string, ...any), c runner.Capability) {
+	if m, ok := c.Model(""); ok {
+		say("  model: %s, of %d\n", m.ID, len(c.Models))
+	}
+	if c.Reviewer != "" {
+		say("  %s decides in auto\n", c.Reviewer)
+	}
 }
