@@ -240,7 +240,12 @@ func (e *exam) capability() runner.Capability {
 	e.probed.mu.Lock()
 	defer e.probed.mu.Unlock()
 	if e.probed.said.State == "" {
-		c, err := e.restart().Probe(e.Context())
+		r := e.restart()
+		c, err := r.Probe(e.Context())
+		// On a machine that is busy the look may take longer than people wait for it.
+		for end := time.Now().Add(e.patience); err == nil && c.State == runner.Failed && c.Cause == runner.CauseProbe && time.Now().Before(end); {
+			c, err = r.Probe(e.Context())
+		}
 		if err != nil || c.State != runner.Ready {
 			e.Fatalf("probe: %+v, %v", c, err)
 		}
