@@ -79,6 +79,7 @@ func (w *world) is(status string) bool {
 // answers presses keys until the terminal takes them.
 func (w *world) answers(s *screen, keys string) {
 	w.t.Helper()
+	soon(w.t, "the agent waits", func() bool { return w.is("waiting") }) // it says so a little after it asks
 	s.insists(keys, func() bool { return !w.is("waiting") })
 }
 
