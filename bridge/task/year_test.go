@@ -81,7 +81,7 @@ func TestAYearOfSchedules(t *testing.T) {
 	for seed := range uint64(1) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { yearOfSchedules(t, rand.New(rand.NewPCG(seed, 5))) }) //nolint:gosec // a history that can be run again
+			synctest.Test(t, func(t *testing.T) { yearOfSchedules(t, rand.New(rand.NewPCG(seed, 5))) })
 		})
 	}
 }
@@ -118,11 +118,11 @@ func yearOfSchedules(t *testing.T, r *rand.Rand) {
 	for time.Since(start) < 366*24*time.Hour {
 		switch n := r.IntN(1000); {
 		case n < 4:
-			time.Sleep(time.Duration(r.IntN(5*24)) * time.Hour) // all of them are away
+			time.Sleep(time.Duration(r.IntN(5*24)) * time.Hour) //nolint:forbidigo // in a bubble; all of them are away
 		case n < 10:
 			clock.step(time.Duration(r.IntN(240)-120) * time.Minute)
 		default:
-			time.Sleep(time.Duration(1+r.IntN(600)) * time.Minute)
+			time.Sleep(time.Duration(1+r.IntN(600)) * time.Minute) //nolint:forbidigo // in a bubble
 		}
 		var all sync.WaitGroup
 		for i := range gateways {
