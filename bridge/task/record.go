@@ -225,12 +225,12 @@ func tasksIndex(chat string) string       { return "g:tasks:of:" + chat }
 
 // promptID names one try of one step of one run.
 func promptID(t Task) string {
-	return "k:" + t.ID + ":" + strconv.Itoa(t.Run.N) + ":" + strconv.Itoa(t.Run.Step) + ":" + strconv.Itoa(t.Run.Tried)
+	return "task:" + t.ID + ":" + strconv.Itoa(t.Run.N) + ":" + strconv.Itoa(t.Run.Step) + ":" + strconv.Itoa(t.Run.Tried)
 }
 
 // OfTurn is the task of a turn, and false if it is of none.
 func OfTurn(turn string) (id string, ok bool) {
-	p, ok := strings.CutPrefix(bridge.PromptOf(turn), "k:")
+	p, ok := strings.CutPrefix(bridge.PromptOf(turn), "task:")
 	if !ok {
 		return "", false
 	}

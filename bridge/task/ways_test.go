@@ -199,7 +199,7 @@ func TestWorkThatHasLostItsModeIsHeldToTheStrictest(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = k.chats.Prompt(tx, c.ID, bridge.Prompt{ID: "k:old:1:0:0", Text: "x", At: now, Limit: limit})
+				_, err = k.chats.Prompt(tx, c.ID, bridge.Prompt{ID: "task:old:1:0:0", Text: "x", At: now, Limit: limit})
 				return err
 			})
 			w.update(func(tx *store.Txn) error {
@@ -207,7 +207,7 @@ func TestWorkThatHasLostItsModeIsHeldToTheStrictest(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				_, err = k.chats.Prompt(tx, home, bridge.Prompt{ID: "k:older:1:0:0", Text: "x", At: now, Limit: limit, Plan: true, Work: &bridge.Work{Task: "older"}})
+				_, err = k.chats.Prompt(tx, home, bridge.Prompt{ID: "task:older:1:0:0", Text: "x", At: now, Limit: limit, Plan: true, Work: &bridge.Work{Task: "older"}})
 				return err
 			})
 			synctest.Wait()
