@@ -64,6 +64,9 @@ func (s *Chats) Lane(t *store.Txn, l Lane) (Chat, error) {
 		c.CloseSeq++
 	}
 	c.ID, c.Of, c.Host, c.Project, c.Folder, c.Runtime = id, home.ID, l.Host, p.Name, p.Folder, l.Runtime
+	if c.Model, c.Effort = "", ""; l.Runtime == home.Runtime {
+		c.Model, c.Effort = home.Model, home.Effort
+	}
 	c.Mode, c.Interaction = policy.ApprovalRequired, policy.Default // nobody reads these; if somebody did, nothing would be looser
 	return c, s.put(t, c)
 }
