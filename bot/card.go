@@ -30,6 +30,8 @@ type card struct {
 	// Answers are those to the first queries of a question with several; Picked is chosen so far of the next one.
 	Answers map[string][]string `json:"answers,omitempty"`
 	Picked  []string            `json:"picked,omitempty"`
+	// Edited is where the plan stands that is implemented instead of the agent's.
+	Edited string `json:"edited,omitempty"`
 }
 
 func cardKey(id approvals.ID) string { return "g:card:" + string(id) }
@@ -210,6 +212,9 @@ func (b *Bot) settleCard(t *store.Txn, r approvals.Record, d *approvals.Decision
 		}
 	}
 	end := closingOf(r, stand)
+	if c.Edited != "" {
+		end.words += textPlanAsEdited
+	}
 	if end.buttons, err = b.resumeRow(t, chat, r, stand); err != nil {
 		return err
 	}

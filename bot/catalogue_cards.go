@@ -45,6 +45,20 @@ const (
 	textAnswerPart   = "The answer is long; this is part %d of %d of it."
 	textTakeBack     = "Take back"
 	textOmitted      = "Something that the agent did could not be shown here; the gateway's log says why."
+
+	// An edited plan.
+	textPlanEdited    = "Implement this version of the plan?"
+	textPlanEditedFor = "It is implemented like the agent's own: under auto-accept-edits at most. Nothing runs before you tap."
+	textPlanHidden    = "It holds characters that cannot be seen."
+	textPlanWith      = "With your words: "
+	textPlanThis      = "Implement this version"
+	textPlanThisGoes  = "This version is implemented."
+	textPlanAsEdited  = ", as edited"
+	textPlanNotText   = "An edited plan has to be a text file: Markdown or plain text, in UTF-8. Nothing was run; the plan waits."
+	textPlanTooLarge  = "An edited plan may have 256 KiB at most. Nothing was run; the plan waits."
+	textPlanEmpty     = "There is nothing in this file. Nothing was run; the plan waits."
+	textPlanNotHere   = "This plan can't be edited here; reply in words to have it changed."
+	textPlanFixed     = "This plan can't be edited here; tap a button."
 )
 
 func questionNumber(n, of int) string { return fmt.Sprintf("Question %d of %d:", n, of) }

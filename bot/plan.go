@@ -17,6 +17,7 @@ const (
 	textPlanOn       = "This chat only plans now: nothing is changed, whatever the mode, until you implement a plan or send /plan off."
 	textPlanOff      = "Planning is over. The mode applies again: "
 	textPlanRevise   = "Reply to this message to have it changed."
+	textPlanOrEdit   = " Or reply with the plan as you want it, as a text file."
 	textPlanLeft     = "The plan is being implemented; this chat has left planning."
 	textPlanConfirm  = "Implement with full-access: please confirm"
 	textPlanSure     = "Implement with full-access"
@@ -64,6 +65,9 @@ func planBody(m *formatting.Builder, q runner.Question, open bool) {
 	for _, a := range q.Actions {
 		if a.Reply && open {
 			m.Text("\n" + textPlanRevise)
+			if implementable(q) {
+				m.Text(textPlanOrEdit)
+			}
 		}
 	}
 }
@@ -93,7 +97,11 @@ func (b *Bot) goOn(t *store.Txn, r approvals.Record, d approvals.Decision) error
 	if r.Question.Kind != runner.KindPlan || !r.Deferred() || d.Source != runner.SourceUser {
 		return nil
 	}
-	p, ok := bridge.PlanPrompt(string(r.ID), d.Action, r.Question.Plan, d.Reason)
+	plan, err := b.planOf(t, r, d)
+	if err != nil {
+		return err
+	}
+	p, ok := bridge.PlanPrompt(string(r.ID), d.Action, plan, d.Reason)
 	if !ok {
 		return nil
 	}

@@ -19,6 +19,8 @@ import (
 type prepared struct {
 	files   []bridge.Blob
 	problem string // for the person; nothing is run then
+	// content is the only file, if it is a document sent as a reply and no larger than a plan.
+	content []byte
 }
 
 // files fetches what is attached to a delivery and passes it to the chat's host, for people who may prompt in a chat
@@ -69,6 +71,9 @@ func (b *Bot) files(ctx context.Context, d *Delivery) (any, error) {
 			return nil, err
 		}
 		p.files = append(p.files, blob)
+		if m := d.Update().Message; len(attached) == 1 && m.Document != nil && m.ReplyToMessage != nil && len(content) <= maxEdited {
+			p.content = content
+		}
 	}
 	return p, nil
 }

@@ -93,7 +93,7 @@ func (b *Bot) message(t *store.Txn, d *Delivery) error {
 		return err
 	}
 	if authored(m) && m.ReplyToMessage != nil && len(d.Updates) == 1 {
-		if done, err := b.replyToCard(t, s, m); err != nil || done {
+		if done, err := b.replyToCard(t, d, s, m); err != nil || done {
 			return err
 		}
 		if done, err := b.replyToReport(t, s, m); err != nil || done {

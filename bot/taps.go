@@ -89,6 +89,8 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 		return b.answerTap(t, s, approvals.ID(arg(0)), arg(1), arg(2), q.ID)
 	case doPicked:
 		return b.answerTap(t, s, approvals.ID(arg(0)), arg(1), "", q.ID)
+	case doEdited:
+		return b.editedTap(t, s, approvals.ID(arg(0)), arg(1), q.ID)
 	case doShow:
 		return b.showTap(t, s, approvals.ID(arg(0)))
 	case doContinue:
@@ -340,7 +342,7 @@ func (b *Bot) revokeTap(t *store.Txn, s author, host, grant string) (notice, err
 
 // replyToCard is a reply to an open card: the answer to a question, or a denial with a reason. It never allows anything.
 // It reports whether m was such a reply.
-func (b *Bot) replyToCard(t *store.Txn, s author, m *models.Message) (bool, error) {
+func (b *Bot) replyToCard(t *store.Txn, d *Delivery, s author, m *models.Message) (bool, error) {
 	if m.ReplyToMessage.From == nil || m.ReplyToMessage.From.ID != b.cfg.API.ID() {
 		return false, nil
 	}
@@ -360,7 +362,7 @@ func (b *Bot) replyToCard(t *store.Txn, s author, m *models.Message) (bool, erro
 					return false, err
 				}
 				if ok && sent.MessageID == m.ReplyToMessage.ID {
-					return true, b.replied(t, s, r, m)
+					return true, b.replied(t, d, s, r, m)
 				}
 			}
 		}
@@ -368,13 +370,15 @@ func (b *Bot) replyToCard(t *store.Txn, s author, m *models.Message) (bool, erro
 	return false, nil
 }
 
-func (b *Bot) replied(t *store.Txn, s author, r approvals.Record, m *models.Message) error {
+func (b *Bot) replied(t *store.Txn, d *Delivery, s author, r approvals.Record, m *models.Message) error {
 	words, token := m.Text, "m"+ref(m)
 	switch {
 	case !s.Role.CanTap():
 		return b.say(t, s.chat, s.message, textViewer)
 	case r.Question.Kind == runner.KindQuestion:
 		return b.answerReply(t, s, r, words, token)
+	case r.Question.Kind == runner.KindPlan && words == "":
+		return b.editedReply(t, d, s, r, m)
 	}
 	if action, ok := replyAction(r); ok {
 		o, err := b.cfg.Approvals.DecideIn(t, approvals.Tap{

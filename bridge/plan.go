@@ -51,7 +51,8 @@ func (t *hostTurn) submitPlan(tx *store.Txn, r runner.Result) error {
 
 // PlanPrompt is the prompt by which a decided plan goes on, and false if nothing follows from the action: implement it,
 // at most as auto-accept-edits unless the chat's own mode was chosen, or revise it with a person's words. id names the
-// approval, so that one decision starts one turn.
+// approval, so that one decision starts one turn. plan is what is implemented: the agent's, or as a person has edited it, and
+// words what they said with it.
 //
 // The plan of a task is implemented under no looser mode than the task was held to; see Prompt.Bound.
 func PlanPrompt(id, action, plan, words string) (Prompt, bool) {
@@ -59,9 +60,9 @@ func PlanPrompt(id, action, plan, words string) (Prompt, bool) {
 	switch action {
 	case runner.ActionImplement:
 		p.Limit = policy.AutoAcceptEdits
-		p.Text = "The plan is approved. Implement it:\n\n" + plan
+		p.Text = implementing(plan, words)
 	case runner.ActionImplementMode:
-		p.Text = "The plan is approved. Implement it:\n\n" + plan
+		p.Text = implementing(plan, words)
 	case runner.ActionRevise:
 		p.Plan = true
 		p.Text = "The plan is not approved yet. Revise it, change nothing, and submit it again. What I want to be different:\n\n" + words
@@ -69,4 +70,12 @@ func PlanPrompt(id, action, plan, words string) (Prompt, bool) {
 		return Prompt{}, false
 	}
 	return p, true
+}
+
+func implementing(plan, words string) string {
+	text := "The plan is approved. Implement it:\n\n" + plan
+	if words != "" {
+		text += "\n\nBesides, I said:\n\n" + words
+	}
+	return text
 }

@@ -96,6 +96,10 @@ func TestPlanIsNeverImplementedPastTheChat(t *testing.T) {
 	if _, ok := PlanPrompt("x", runner.ActionReject, "a plan", ""); ok {
 		t.Error("a rejected plan starts a turn")
 	}
+	if p, ok := PlanPrompt("x", runner.ActionImplement, "my plan", "and hurry"); !ok || p.Plan || p.Limit != policy.AutoAcceptEdits ||
+		!strings.Contains(p.Text, "my plan") || !strings.HasSuffix(p.Text, "and hurry") {
+		t.Errorf("a plan with words: %+v, %v", p, ok)
+	}
 	if p, ok := PlanPrompt("x", runner.ActionRevise, "a plan", "smaller"); !ok || !p.Plan || !strings.Contains(p.Text, "smaller") {
 		t.Errorf("a revision: %+v, %v", p, ok)
 	}

@@ -56,7 +56,7 @@ Füße 世界
 
 func main() {}
 
-Reply to this message to have it changed.
+Reply to this message to have it changed. Or reply with the plan as you want it, as a text file.
 Folder: /shop
 Mode: approval-required, plan · Answer by …
 [Implement] [Reject]`
@@ -67,7 +67,7 @@ write done.txt words
 
 That is all.
 
-Reply to this message to have it changed.
+Reply to this message to have it changed. Or reply with the plan as you want it, as a text file.
 Folder: /shop
 Mode: approval-required, plan · Answer by …
 [Implement] [Reject]`
