@@ -81,6 +81,24 @@ func (s *Service) LeaveKeptIn(t *store.Txn, id ID) error {
 	return s.moveIn(t, r, Lost, nil)
 }
 
+// ForgoIn says, on a gateway, that a kept call that a person has allowed is not carried out: the turn that was to take it up
+// was taken back. A call that was taken up already is left alone.
+func (s *Service) ForgoIn(t *store.Txn, id ID) error {
+	r, ok, err := store.Get[Record](t, AskKey(id))
+	if err != nil || !ok || !r.Kept || r.State != Open {
+		return err
+	}
+	d, err := peekDecision(t, id)
+	if err != nil || d == nil || d.Decision != runner.Allowed || !d.Gone.IsZero() {
+		return err
+	}
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
+	return s.markGone(t, r, *d, now)
+}
+
 // knowKept notes what an earlier run of this host has kept.
 func (s *Service) knowKept(r Record) {
 	if !r.Kept {

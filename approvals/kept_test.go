@@ -147,7 +147,6 @@ func TestAKeptCallIsDecidedWhileItsHostIsAway(t *testing.T) {
 
 // TestAKeptCallIsTakenUp in a world that is another one by then.
 func TestAKeptCallIsTakenUp(t *testing.T) {
-	t.Parallel()
 	push := call("git push")
 	push.Categories = []policy.Category{policy.Publish}
 	file := "one"
@@ -230,6 +229,7 @@ func TestAKeptCallThatIsNotDecidedIsWaitedForAgain(t *testing.T) {
 		"silence": func(*kept, context.CancelFunc) approvals.Word { time.Sleep(time.Hour); return approvals.StandsExpired },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				k := keepOver(t, call("make"))
 				time.Sleep(time.Hour)
@@ -273,6 +273,31 @@ func TestAKeptCallThatNothingTakesUp(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAKeptCallWhoseTurnIsTakenBack does not run, although it was allowed: the same call is asked again.
+func TestAKeptCallWhoseTurnIsTakenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := keepOver(t, call("make"))
+		k.tap(runner.ActionAllow)
+		for range 2 {
+			if err := store.Update(t.Context(), k.db, func(tx *store.Txn) error { return k.gate.ForgoIn(tx, k.id) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if st := stands(t, k.gate, k.id); st.Word != approvals.StandsGone {
+			t.Errorf("it stands as %+v", st)
+		}
+		_, a, cancel := k.again(call("make"))
+		if next := card(t, k.gate, 1)[0]; next.ID == k.id {
+			t.Error("the decision that was taken back is asked for again under its own name")
+		}
+		cancel()
+		if got := a.wait(t); got.Allows() {
+			t.Errorf("the agent is told %+v", got)
+		}
+	})
 }
 
 // TestWhatTheAgentDidNotKeepIsClosed with the turn, whatever the host had hoped.

@@ -149,6 +149,8 @@ func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopp
 	for _, p := range c.Queue {
 		if !at.IsZero() && p.At.After(at) {
 			keep = append(keep, p)
+		} else if err := s.forgo(t, p); err != nil {
+			return Stopped{}, err
 		}
 	}
 	done.Prompts = len(c.Queue) - len(keep)
@@ -189,15 +191,26 @@ func (s *Chats) Unqueue(t *store.Txn, id, prompt string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	n := len(c.Queue)
-	c.Queue = slices.DeleteFunc(c.Queue, func(p Prompt) bool { return p.ID == prompt })
-	if len(c.Queue) == n {
+	i := slices.IndexFunc(c.Queue, func(p Prompt) bool { return p.ID == prompt })
+	if i < 0 {
 		return false, nil
 	}
+	if err := s.forgo(t, c.Queue[i]); err != nil {
+		return false, err
+	}
+	c.Queue = slices.Delete(c.Queue, i, i+1)
 	if len(c.Queue) == 0 {
 		c.WaitsFor = ""
 	}
 	return true, s.put(t, c)
+}
+
+// forgo makes nothing of the kept call that a prompt, which will not be run, was to take up.
+func (s *Chats) forgo(t *store.Txn, p Prompt) error {
+	if p.Kept == "" || s.cfg.Approvals == nil {
+		return nil
+	}
+	return s.cfg.Approvals.ForgoIn(t, p.Kept)
 }
 
 // Revise changes the text of a prompt that still waits, found by its Ref, and reports whether it did.

@@ -153,10 +153,10 @@ func TestProjectsAndRuntimes(t *testing.T) {
 	me.ends(prompt, "Done in")
 	w.holds("../web/here", w.web+"\n")
 
-	if m := me.hears(me.say("/runtime nonsense"), "There is no such runtime"); !slices.Contains(m.labels(), "native") {
+	if m := me.hears(me.say("/runtime nonsense"), "There is no such runtime"); !slices.Contains(m.labels(), "• native") {
 		t.Errorf("a wrong runtime is answered with the buttons %q", m.labels())
 	}
-	if m := me.hears(me.say("/runtime"), "Runtime: native"); !slices.Contains(m.labels(), "native") {
+	if m := me.hears(me.say("/runtime"), "Runtime: native"); !slices.Contains(m.labels(), "• native") {
 		t.Errorf("/runtime has the buttons %q", m.labels())
 	}
 	me.hears(me.say("/status"), "Project: web")
