@@ -259,7 +259,7 @@ func reviews() []runnertest.Review[*testing.T] {
 func TestClaudeConforms(t *testing.T) {
 	runnertest.Exercise(t, runnertest.Harness[*testing.T]{
 		MCP: true, Background: true, Daemons: goruntime.GOOS == "linux", Agents: true, Multiple: true,
-		Books:   []string{"config/.claude.json*", "config/projects", "config/sessions", "home/.cache/claude-cli-nodejs", "tmp"},
+		Books:   []string{"config/.claude.json*", "config/projects", "config/sessions", "home/.cache", "tmp"},
 		Reviews: reviews(), Table: "testdata/table.json", Record: *update,
 		New: func(t *testing.T, data string) runner.Runtime {
 			return live(t, serve(t, modeltest.Config{Script: follow(data)}), tooled(t, data))
