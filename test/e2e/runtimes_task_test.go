@@ -15,7 +15,7 @@ func TestRealAgentsTaskWithNobodyThere(t *testing.T) {
 			w := withAgent(t, agent, on{})
 			w.env["DRAWBRIDGE_APPROVAL_DEADLINE"] = "15s" // at this pace 3 seconds
 			before := listed(t, w.project)
-			w.start("serve")
+			serve := w.start("serve")
 			me := w.private(ada)
 			planned := me.hears(me.say("/in 1s run touch made"), "Scheduled: run touch made")
 			card := me.card(planned.ID, "touch made")
@@ -23,6 +23,7 @@ func TestRealAgentsTaskWithNobodyThere(t *testing.T) {
 			if after := listed(t, w.project); len(after) != len(before) {
 				t.Errorf("the project holds %q, and held %q before", after, before)
 			}
+			serve.stop()
 		})
 	}
 }
