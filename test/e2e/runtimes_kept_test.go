@@ -17,9 +17,16 @@ func withAgent(t *testing.T, agent string, o on) *world {
 	t.Helper()
 	o.model, o.env = modeltest.Follow(realHands(agent)), map[string]string{"DRAWBRIDGE_DEFAULT_RUNTIME": agent}
 	w := newWorld(t, o)
-	w.dir = persistent(t)
+	w.uses(agent)
+	return w
+}
+
+// uses has the chats of a world work with the real program of an agent, at the scripted model.
+func (w *world) uses(agent string) {
+	w.t.Helper()
+	w.dir = persistent(w.t)
 	w.env["HOME"] = filepath.Join(w.dir, "home")
-	w.env["PATH"] = agents(t) + ":" + os.Getenv("PATH")
+	w.env["PATH"] = agents(w.t) + ":" + os.Getenv("PATH")
 	base, model := w.model.URL(), "model = \"gpt-5.5\"\n"
 	if agent == "claude" {
 		base, model = strings.TrimSuffix(base, "/v1"), ""
@@ -27,10 +34,9 @@ func withAgent(t *testing.T, agent string, o on) *world {
 	file := filepath.Join(w.dir, "drawbridge.toml")
 	text := fmt.Sprintf("[[runtime]]\nname = %q\nbase_url = %q\nkey = %q\nlogin = \"\"\n%s", agent, base, modelKey, model)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.env["DRAWBRIDGE_CONFIG"] = file
-	return w
 }
 
 // TestRealAgentApprovalOutlivesTheHost: Claude Code keeps the call that waits when its host is stopped. The card says so, and

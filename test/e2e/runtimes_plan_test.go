@@ -4,9 +4,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -86,19 +83,7 @@ func TestRealAgentsPlansLookAlike(t *testing.T) {
 		t.Run(agent, func(t *testing.T) {
 			w := newWorld(t, on{model: plainly(modeltest.Follow(plannerHands(agent))), env: map[string]string{"DRAWBRIDGE_DEFAULT_RUNTIME": agent}})
 			if agent != "native" {
-				w.dir = persistent(t)
-				w.env["HOME"] = filepath.Join(w.dir, "home")
-				w.env["PATH"] = agents(t) + ":" + os.Getenv("PATH")
-				base, model := w.model.URL(), "model = \"gpt-5.5\"\n"
-				if agent == "claude" {
-					base, model = strings.TrimSuffix(base, "/v1"), ""
-				}
-				file := filepath.Join(w.dir, "drawbridge.toml")
-				text := fmt.Sprintf("[[runtime]]\nname = %q\nbase_url = %q\nkey = %q\nlogin = \"\"\n%s", agent, base, modelKey, model)
-				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				w.env["DRAWBRIDGE_CONFIG"] = file
+				w.uses(agent)
 			}
 			planStory(w, agent)
 		})

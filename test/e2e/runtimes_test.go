@@ -90,20 +90,7 @@ func realHands(agent string) modeltest.Hands {
 func TestHostKilledWhileARealAgentsCommandRuns(t *testing.T) {
 	for _, agent := range []string{"codex", "claude"} {
 		t.Run(agent, func(t *testing.T) {
-			w := newWorld(t, on{model: modeltest.Follow(realHands(agent)), env: map[string]string{"DRAWBRIDGE_DEFAULT_RUNTIME": agent}})
-			w.dir = persistent(t)
-			w.env["HOME"] = filepath.Join(w.dir, "home")
-			w.env["PATH"] = agents(t) + ":" + os.Getenv("PATH")
-			base, model := w.model.URL(), "model = \"gpt-5.5\"\n"
-			if agent == "claude" {
-				base, model = strings.TrimSuffix(base, "/v1"), ""
-			}
-			file := filepath.Join(w.dir, "drawbridge.toml")
-			text := fmt.Sprintf("[[runtime]]\nname = %q\nbase_url = %q\nkey = %q\nlogin = \"\"\n%s", agent, base, modelKey, model)
-			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			w.env["DRAWBRIDGE_CONFIG"] = file
+			w := withAgent(t, agent, on{})
 			p := w.start("serve")
 			me := w.private(ada)
 			mark := fmt.Sprintf("drawbridge-daemon-%d", os.Getpid())
