@@ -2,6 +2,7 @@ package bot
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -225,12 +226,17 @@ func (b *Bot) replyToReport(t *store.Txn, s author, m *models.Message) (bool, er
 	if err != nil {
 		return false, err
 	}
+	named, err := b.names(t, s.chat, m.ReplyToMessage, doTaskReject)
+	if err != nil {
+		return false, err
+	}
 	for _, k := range waiting {
 		sent, ok, err := SentAs(t, reportSlot(k))
 		if err != nil {
 			return false, err
 		}
-		if !ok || sent.MessageID != m.ReplyToMessage.ID || strings.TrimSpace(m.Text) == "" {
+		this := ok && sent.MessageID == m.ReplyToMessage.ID || slices.Contains(named, k.ID)
+		if !this || strings.TrimSpace(m.Text) == "" {
 			continue
 		}
 		k, won, err := b.cfg.Tasks.Reject(t, k.ID, m.Text, s.Name)

@@ -3,6 +3,7 @@ package bot
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -350,7 +351,19 @@ func (b *Bot) replyToCard(t *store.Txn, d *Delivery, s author, m *models.Message
 	if err != nil {
 		return false, err
 	}
+	named, err := b.names(t, s.chat, m.ReplyToMessage, doDecide, doShow, doAnswer, doPicked)
+	if err != nil {
+		return false, err
+	}
 	for _, r := range open {
+		if slices.Contains(named, string(r.ID)) {
+			at := s
+			at.tapped = m.ReplyToMessage.ID
+			if err := b.adopt(t, at, r.ID); err != nil {
+				return false, err
+			}
+			return true, b.replied(t, d, s, r, m)
+		}
 		c, _, err := store.Get[card](t, cardKey(r.ID))
 		if err != nil {
 			return false, err
@@ -368,6 +381,27 @@ func (b *Bot) replyToCard(t *store.Txn, d *Delivery, s author, m *models.Message
 		}
 	}
 	return false, nil
+}
+
+// names returns what the buttons under a message of ours are about, of those that do one of do: whoever answers a card at
+// once may be faster than the commit that stores the number of its message, and a crash may lose the number for good.
+func (b *Bot) names(t *store.Txn, chat ChatRef, m *models.Message, do ...string) ([]string, error) {
+	if m.ReplyMarkup == nil {
+		return nil, nil
+	}
+	var about []string
+	for _, row := range m.ReplyMarkup.InlineKeyboard {
+		for _, button := range row {
+			c, ok, err := b.meant(t, chat, button.CallbackData)
+			if err != nil {
+				return nil, err
+			}
+			if ok && len(c.Args) > 0 && slices.Contains(do, c.Do) {
+				about = append(about, c.Args[0])
+			}
+		}
+	}
+	return about, nil
 }
 
 func (b *Bot) replied(t *store.Txn, d *Delivery, s author, r approvals.Record, m *models.Message) error {

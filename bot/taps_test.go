@@ -144,6 +144,44 @@ func TestRepliesToCards(t *testing.T) {
 	}
 }
 
+// TestAReplyFindsItsCardWithoutTheNumberOfItsMessage: somebody may answer before the number is stored, and a crash may lose
+// it; the reply is an answer all the same and not a prompt, and the card is changed where it stands.
+func TestAReplyFindsItsCardWithoutTheNumberOfItsMessage(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	card := k.reads(ada, k.say(ada, ada, "run touch one"), "touch one")
+	until(t, "the number is stored and forgotten", func() (forgot bool) {
+		err := store.Update(t.Context(), k.db, func(t *store.Txn) error {
+			forgot = false
+			known, err := t.Range(messagesIndex, -store.MaxScore, store.MaxScore, 0)
+			if err != nil {
+				return err
+			}
+			for _, m := range known {
+				sent, ok, err := SentAs(t, m.Member)
+				if err != nil {
+					return err
+				}
+				if ok && sent.MessageID == card.ID {
+					t.Delete(messageKey(m.Member))
+					forgot = true
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return forgot
+	})
+	k.reads(ada, k.reply(ada, ada, card.ID, "deny not here"), textDenied)
+	k.becomes(ada, card.ID, "Denied by Ada")
+	k.idle()
+	if k.exists("one") {
+		t.Error("what was denied was done")
+	}
+}
+
 // TestShowFirst: what is too long for a message can be allowed only below a file that shows every byte of it.
 func TestShowFirst(t *testing.T) {
 	t.Parallel()
