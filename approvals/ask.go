@@ -41,6 +41,9 @@ func (s *Service) Ask(ctx context.Context, run Run, q runner.Question) (runner.A
 		if answer, ok := s.consult(ctx, a); ok {
 			return s.settle(ctx, a, answer), nil
 		}
+		if run.Alone {
+			return s.settle(ctx, a, refusal(runner.SourceRule, "Nobody is asked about this: only what needs no answer can be done here.")), nil
+		}
 		if answer, ok := s.person(ctx, a); ok {
 			return answer, nil
 		}

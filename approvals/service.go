@@ -134,6 +134,8 @@ type Run struct {
 	Request  string // the prompt's text; only a reviewer sees it
 	// Background says that nobody sits in front of it.
 	Background bool
+	// Alone says that nobody is asked: what a person would have to decide is refused at once.
+	Alone bool
 	// Within is how long a person has, in place of the configured deadlines where it is shorter; zero for those.
 	Within time.Duration
 	// Wait says, on the store's clock, when a person's time for something that is asked at now ends, and whether its card

@@ -180,7 +180,7 @@ func (t *hostTurn) asker() approvals.Run {
 		Policy:    func(ctx context.Context) (runner.Policy, error) { return t.h.policy(ctx, o) },
 	}
 	if w := o.Prompt.Work; w != nil {
-		run.Background, run.Card, run.Wait = !w.Attended, w.Card, w.wait()
+		run.Background, run.Alone, run.Card, run.Wait = !w.Attended, w.Alone, w.Card, w.wait()
 	}
 	return run
 }

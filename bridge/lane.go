@@ -23,6 +23,9 @@ const lanePrefix = "lane:"
 // IsLane reports whether a chat's key is that of a lane.
 func IsLane(id string) bool { return strings.HasPrefix(id, lanePrefix) }
 
+// LaneID is the key of the lane of a name.
+func LaneID(name string) string { return lanePrefix + name }
+
 // Lane is a place where work of a chat goes on beside its conversation: with a session and a queue of its own, on any
 // host, and yet under the mode and the interaction that the chat has at the moment of each ask. It is kept as a Chat, so
 // that a workspace, an order and a turn are the same things everywhere; it has no mode of its own.
@@ -53,7 +56,7 @@ func (s *Chats) Lane(t *store.Txn, l Lane) (Chat, error) {
 	if err := s.put(t, home); err != nil { // the host has to know the chat's mode before it asks
 		return Chat{}, err
 	}
-	id := lanePrefix + l.Name
+	id := LaneID(l.Name)
 	c, known, err := store.Get[Chat](t, chatKey(id))
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return Chat{}, err

@@ -104,6 +104,8 @@ type Work struct {
 	Patience time.Duration `json:"patience,omitempty"`
 	// Quiet is when asks wait silently.
 	Quiet *Quiet `json:"quiet,omitempty"`
+	// Alone says that nobody is asked: what a person would have to decide is refused at once.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Order is a turn as it is handed to a host, under orderKey. Only gateways write it.

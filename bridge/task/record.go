@@ -55,6 +55,8 @@ type Work struct {
 	Careful bool `json:"careful,omitempty"`
 	// Execution is what becomes of a finished task; empty for the project's.
 	Execution Execution `json:"execution,omitempty"`
+	// Follow says whether follow-ups are looked for when it is done.
+	Follow Follow `json:"follow,omitempty"`
 	// Budget bounds the tokens of one run; zero for no bound.
 	Budget int64  `json:"budget,omitempty"`
 	By     string `json:"by,omitempty"`   // who made it, as bridge.Prompt.By
@@ -125,11 +127,16 @@ type Task struct {
 	Schedule string    `json:"schedule,omitempty"`
 	Planned  time.Time `json:"planned,omitzero"`
 	Parent   string    `json:"parent,omitempty"`
+	Origin   Origin    `json:"origin,omitempty"`
 	Ref      string    `json:"ref,omitempty"`
 	// Run is the present run, or the last one; nil before the first.
 	Run *Run `json:"run,omitempty"`
 	// Again says how the next run begins, while the task is pending.
-	Again   *Again    `json:"again,omitempty"`
+	Again *Again `json:"again,omitempty"`
+	// Pipeline is what still follows by itself; nil for nothing.
+	Pipeline *Pipeline `json:"pipeline,omitempty"`
+	// ByHand is the task for a person that was made of the step that blocks this one; empty for none.
+	ByHand  string    `json:"by_hand,omitempty"`
 	Log     []Line    `json:"log,omitempty"`
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`
@@ -139,6 +146,9 @@ type Task struct {
 type Again struct {
 	Attended bool   `json:"attended,omitempty"` // the person who asked for it sits in front of it
 	Words    string `json:"words,omitempty"`    // it goes on in the same session with these, in place of the steps
+	// Steps are what is left, if it goes on in the same session behind a step that Passed says what became of.
+	Steps  []string `json:"steps,omitempty"`
+	Passed string   `json:"passed,omitempty"`
 }
 
 // Run is one execution of a task's steps.
@@ -195,6 +205,11 @@ const (
 	WhyRejected    Reason = "rejected"     // a person rejected the result; Words says why
 	WhyRetry       Reason = "retry"        // a step is done once more, writing allowed
 	WhyUnreadable  Reason = "unreadable"   // its record is damaged
+	WhyTooLong     Reason = "too-long"     // a hook's time was up
+	WhyUnknown     Reason = "unknown"      // a hook was begun, and nobody knows whether it ended
+	WhyForm        Reason = "form"         // an agent's answer did not have the form of follow-ups
+	WhyByHand      Reason = "by-hand"      // a person does a step, or did
+	WhySkipped     Reason = "skipped"      // a step was left out
 	WhyChatRemoved Reason = "chat-removed" // the messenger lost the chat
 )
 
@@ -211,8 +226,10 @@ const (
 	dueIndex     = "g:due"           // active schedules, by Next
 	pendingIndex = "g:tasks:pending" // tasks that wait to be begun, by when to look at them
 	runningIndex = "g:tasks:running" // tasks in progress, by when to look whether their prompt still stands
-	oldIndex     = "g:tasks:old"     // tasks and schedules that have ended, by when; forgotten after keep
-	topic        = "g:tasks"         // something is due
+	// pipelineIndex has tasks with something that follows by itself, by when to look at them.
+	pipelineIndex = "g:tasks:pipeline"
+	oldIndex      = "g:tasks:old" // tasks and schedules that have ended, by when; forgotten after keep
+	topic         = "g:tasks"     // something is due
 )
 
 func scheduleKey(id string) string        { return "g:schedule:" + id }

@@ -107,14 +107,17 @@ func (s *Service) begin(t *store.Txn, id string) error {
 	if err != nil {
 		return err
 	}
-	p, _, err := store.Get[places](t, placesKey(host))
-	if err != nil && !errors.Is(err, store.ErrDamaged) {
-		return err
-	}
 	if !alive && now.Sub(task.Updated) >= hostMost {
 		return s.block(t, &task, cause{why: WhyHostAway})
 	}
-	if !alive || full || len(p.Tasks) >= s.cfg.PerHost && !slices.Contains(p.Tasks, id) {
+	free := alive && !full
+	if free {
+		free, err = s.place(t, id, host)
+	}
+	if err != nil {
+		return err
+	}
+	if !free {
 		t.Add(pendingIndex, id, store.Micros(now.Add(waitAgain)))
 		return nil
 	}
@@ -125,13 +128,23 @@ func (s *Service) begin(t *store.Txn, id string) error {
 	if won, err := s.move(t, &task, InProgress, cause{}); err != nil || !won {
 		return err
 	}
-	if !slices.Contains(p.Tasks, id) {
-		p.V, p.Tasks = Version, append(p.Tasks, id)
+	return s.order(t, &task, s.present(&task, again == nil || again.Words == "" && len(again.Steps) == 0))
+}
+
+// place takes a place on a host for a task, and reports false if there is none. A task has one at the most.
+func (s *Service) place(t *store.Txn, id, host string) (bool, error) {
+	p, _, err := store.Get[places](t, placesKey(host))
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
+		return false, err
 	}
-	if err := store.Put(t, placesKey(host), p); err != nil {
-		return err
+	if slices.Contains(p.Tasks, id) {
+		return true, nil
 	}
-	return s.order(t, &task, again == nil || again.Words == "")
+	if len(p.Tasks) >= s.cfg.PerHost {
+		return false, nil
+	}
+	p.V, p.Tasks = Version, append(p.Tasks, id)
+	return true, store.Put(t, placesKey(host), p)
 }
 
 // alive reports whether a host has beaten lately. A service without approvals takes every host for alive.
@@ -158,22 +171,45 @@ func (s *Service) newRun(t *store.Txn, task *Task, host string, now time.Time) e
 		if a.Words != "" {
 			run.Steps = []string{"The result was not accepted. What has to be different:\n\n" + a.Words}
 		}
+		if len(a.Steps) > 0 {
+			run.Steps = slices.Clone(a.Steps)
+			run.Steps[0] = a.Passed + run.Steps[0]
+		}
 	}
 	task.Run = run
 	return nil
 }
 
-// order hands the present step of a task's run over as a prompt, with the mode that the task was made under. Whatever
-// starts work of a task ends here: a schedule, a delay, a step that follows, a retry, a rejection, a further run.
-func (s *Service) order(t *store.Txn, task *Task, fresh bool) error {
+// step is what is handed over of a task.
+type step struct {
+	prompt, text string
+	limit        policy.Mode
+	fresh        bool // in a new session
+	// follows is the run that looks for follow-ups: always in the task's lane, and nobody is asked.
+	follows bool
+}
+
+// present is the step at which a task's run stands.
+func (s *Service) present(task *Task, fresh bool) step {
+	run := task.Run
+	st := step{prompt: promptID(*task), text: run.Steps[run.Step], limit: s.limit(*task), fresh: fresh && run.Step == 0 && run.Tried == 0}
+	if run.Tried > 0 {
+		st.text = "You were not allowed to do all of this before. Writing is allowed now; do what is left of it:\n\n" + st.text
+	}
+	return st
+}
+
+// order hands a step of a task over as a prompt, with the mode that the task was made under. Whatever starts work of a task
+// ends here: a schedule, a delay, a step that follows, a retry, a rejection, a further run, a look for follow-ups.
+func (s *Service) order(t *store.Txn, task *Task, st step) error {
 	run := task.Run
 	c, err := s.cfg.Chats.Standing(t, task.Chat)
 	if err != nil {
 		return err
 	}
-	if !task.InChat {
+	if !task.InChat || st.follows {
 		c, err = s.cfg.Chats.Lane(t, bridge.Lane{
-			Name: task.ID, Of: task.Chat, Host: task.Host, Project: task.Project, Runtime: task.Runtime, Fresh: fresh && run.Step == 0 && run.Tried == 0,
+			Name: task.ID, Of: task.Chat, Host: task.Host, Project: task.Project, Runtime: task.Runtime, Fresh: st.fresh,
 		})
 		if err != nil {
 			return err
@@ -187,14 +223,15 @@ func (s *Service) order(t *store.Txn, task *Task, fresh bool) error {
 	if err != nil {
 		return err
 	}
-	run.Chat, run.Prompt = c.ID, promptID(*task)
-	p := bridge.Prompt{
-		ID: run.Prompt, Text: run.Steps[run.Step], By: task.By, Name: task.Name, At: later(now, c.Stopped.Add(time.Microsecond)),
-		Limit: s.limit(*task),
-		Work:  &bridge.Work{Task: task.ID, Attended: run.Attended, Card: set.Card, Patience: set.Patience, Quiet: set.Quiet},
+	if !st.follows {
+		run.Chat, run.Prompt = c.ID, st.prompt
 	}
-	if run.Tried > 0 {
-		p.Text = "You were not allowed to do all of this before. Writing is allowed now; do what is left of it:\n\n" + p.Text
+	p := bridge.Prompt{
+		ID: st.prompt, Text: st.text, By: task.By, Name: task.Name, At: later(now, c.Stopped.Add(time.Microsecond)),
+		Limit: st.limit,
+		Work: &bridge.Work{
+			Task: task.ID, Attended: run.Attended && !st.follows, Card: set.Card, Patience: set.Patience, Quiet: set.Quiet, Alone: st.follows,
+		},
 	}
 	placed, err := s.cfg.Chats.Prompt(t, c.ID, p)
 	if err != nil {
@@ -222,7 +259,7 @@ func (s *Service) ended(t *store.Txn, id string, e bridge.Entry) error {
 	if errors.Is(err, store.ErrDamaged) {
 		return nil
 	}
-	if err != nil || !ok || task.State != InProgress || task.Run.Prompt != bridge.PromptOf(e.Turn) {
+	if err != nil || !ok || task.Run == nil {
 		return err
 	}
 	var r runner.Result
@@ -233,6 +270,12 @@ func (s *Service) ended(t *store.Txn, id string, e bridge.Entry) error {
 	var sum bridge.Summary
 	if e.Summary != nil {
 		sum = *e.Summary
+	}
+	if p := task.Pipeline; p != nil && p.Prompt != "" && p.Prompt == bridge.PromptOf(e.Turn) {
+		return s.followed(t, &task, r, sum)
+	}
+	if task.State != InProgress || run.Prompt != bridge.PromptOf(e.Turn) {
+		return err
 	}
 	run.Done = run.Done.Plus(sum)
 	run.Usage.Input += r.Usage.Input
@@ -269,16 +312,21 @@ func (s *Service) after(t *store.Txn, task *Task, r runner.Result, sum bridge.Su
 			}
 			return s.retry(t, task)
 		}
-		return s.block(t, task, cause{why: WhyPermission, words: r.Reason})
+		return s.lacking(t, task, r.Reason)
 	case r.Outcome != runner.Completed:
 		return s.block(t, task, cause{why: WhyFailed, words: r.Reason})
 	case run.Step+1 < len(run.Steps):
 		run.Step, run.Tried = run.Step+1, 0
 		return s.goOn(t, task)
 	case run.Execution == Auto:
-		return s.finish(t, task, Done, cause{})
+		return s.finish(t, task, Done, cause{then: autoStages()})
 	}
-	return s.finish(t, task, InReview, cause{})
+	return s.finish(t, task, InReview, cause{then: []Stage{hooksStage(PipelineCompleted)}})
+}
+
+// autoStages are what follows a task in auto whose steps are done.
+func autoStages() []Stage {
+	return []Stage{hooksStage(AutoApproved), {Kind: StageFollowUps}, hooksStage(PipelineCompleted)}
 }
 
 // goOn hands over the step that the run stands at, unless something is in its way by now.
@@ -288,7 +336,7 @@ func (s *Service) goOn(t *store.Txn, task *Task) error {
 		return err
 	}
 	if why == "" {
-		err = s.order(t, task, false)
+		err = s.order(t, task, s.present(task, false))
 		if !errors.Is(err, bridge.ErrQueueFull) {
 			return err
 		}
@@ -312,7 +360,16 @@ func (s *Service) mayRetry(t *store.Txn, task Task) (bool, error) {
 
 func (s *Service) retry(t *store.Txn, task *Task) error {
 	task.Run.Tried, task.Run.Writing = 1, true
-	if err := s.goOn(t, task); err != nil || task.State != InProgress {
+	if len(s.hooks(PermissionRetry, *task)) > 0 { // the step is handed over when they have ended
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		s.chain(t, task, now, hooksStage(PermissionRetry), Stage{Kind: StageRetry})
+		if err := s.put(t, task, now); err != nil {
+			return err
+		}
+	} else if err := s.goOn(t, task); err != nil || task.State != InProgress {
 		return err
 	}
 	told := *task
@@ -342,19 +399,24 @@ func (s *Service) halted(t *store.Txn, task *Task) error {
 	if task.Run == nil {
 		return nil
 	}
-	key := placesKey(task.Run.Host)
+	return s.release(t, task.ID, task.Run.Host, task.Run.Chat)
+}
+
+// release gives a task's place on a host back, and ends the agent's process if that was a lane's own.
+func (s *Service) release(t *store.Txn, id, host, chat string) error {
+	key := placesKey(host)
 	p, _, err := store.Get[places](t, key)
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
-	if slices.Contains(p.Tasks, task.ID) {
-		p.V, p.Tasks = Version, slices.DeleteFunc(p.Tasks, func(id string) bool { return id == task.ID })
+	if slices.Contains(p.Tasks, id) {
+		p.V, p.Tasks = Version, slices.DeleteFunc(p.Tasks, func(one string) bool { return one == id })
 		if err := store.Put(t, key, p); err != nil {
 			return err
 		}
 	}
-	if bridge.IsLane(task.Run.Chat) {
-		return s.cfg.Chats.Retire(t, task.Run.Chat, false)
+	if bridge.IsLane(chat) {
+		return s.cfg.Chats.Retire(t, chat, false)
 	}
 	return nil
 }
@@ -382,9 +444,11 @@ func (s *Service) missing(t *store.Txn, id string) error {
 	if err != nil {
 		return err
 	}
-	held, err := s.cfg.Chats.Holds(t, task.Run.Chat, task.Run.Prompt)
-	if err != nil {
-		return err
+	held := task.Pipeline != nil // the step is handed over when its hooks have ended
+	if !held {
+		if held, err = s.cfg.Chats.Holds(t, task.Run.Chat, task.Run.Prompt); err != nil {
+			return err
+		}
 	}
 	if !held {
 		return s.block(t, &task, cause{why: WhyStopped})

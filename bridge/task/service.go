@@ -40,6 +40,11 @@ type Config struct {
 	Pace    time.Duration // how often the store is read without a hint (1 s)
 	PerHost int           // tasks of one host that are in progress at the same time (4)
 	Zone    string        // for chats that chose none (UTC)
+
+	// Hooks are the owner's, in the order in which those of one event are run.
+	Hooks []Hook
+	// Call runs the command of a hook and returns when it has ended, at the latest soon after ctx has.
+	Call func(ctx context.Context, h Hook, k Task) error
 }
 
 // Service is the gateway's: it keeps schedules and tasks, and Run starts what is due. It may run in one gateway or in
@@ -71,11 +76,13 @@ type EventKind string
 
 // The kinds of events.
 const (
-	Finished EventKind = "finished" // a run has ended: Task is in review, done, blocked or cancelled
-	Omitted  EventKind = "omitted"  // planned times of Schedule were not fired
-	Halted   EventKind = "halted"   // Schedule was paused by itself, or a task could not begin; Why says so
-	Retried  EventKind = "retried"  // a step of Task is done once more, writing allowed
-	Proposed EventKind = "proposed" // Task was made by nobody in particular, and waits
+	Finished   EventKind = "finished"    // a run has ended: Task is in review, done, blocked or cancelled
+	Omitted    EventKind = "omitted"     // planned times of Schedule were not fired
+	Halted     EventKind = "halted"      // Schedule was paused by itself, or a task could not begin; Why says so
+	Retried    EventKind = "retried"     // a step of Task is done once more, writing allowed
+	FollowedUp EventKind = "followed-up" // Made follow up Task; Left more were proposed and not made, or Why says why there are none
+	Hooked     EventKind = "hooked"      // a hook of Task has Words for the chat
+	HookFailed EventKind = "hook-failed" // Hook of Task did not end well: Why, Words
 )
 
 // Event is something that people are told. Task or Schedule is set.
@@ -85,6 +92,10 @@ type Event struct {
 	Task     *Task
 	Schedule *Schedule
 	Why      Reason
+	Words    string
+	Hook     HookEvent
+	Made     []Task
+	Left     int
 	// Omission is set with Omitted.
 	Omission *Omission
 }
@@ -139,6 +150,8 @@ func (s *Service) SetSettings(t *store.Txn, chat string, set Settings) error {
 type ProjectSettings struct {
 	V         int       `json:"v"`
 	Execution Execution `json:"execution,omitempty"`
+	// NoFollowUps switches follow-ups off.
+	NoFollowUps bool `json:"no_follow_ups,omitempty"`
 }
 
 // ProjectSettings returns what was chosen for a project.
@@ -254,6 +267,7 @@ func (s *Service) Step(ctx context.Context) error {
 		s.each(ctx, dueIndex, s.fire),
 		s.each(ctx, pendingIndex, s.begin),
 		s.each(ctx, runningIndex, s.missing),
+		s.each(ctx, pipelineIndex, s.advance),
 	)
 }
 

@@ -32,7 +32,7 @@ func (st State) leadsTo(to State) bool {
 	case InReview:
 		return to == Done || to == Pending || to == Cancelled
 	case Blocked:
-		return to == Pending || to == Done || to == Cancelled
+		return to == Pending || to == InReview || to == Done || to == Cancelled
 	case Done, Cancelled:
 		return to == Pending
 	}
@@ -46,7 +46,8 @@ func (st State) Ended() bool { return st != Pending && st != InProgress }
 type cause struct {
 	why   Reason
 	words string
-	by    string // the name of a person
+	by    string  // the name of a person
+	then  []Stage // what follows by itself
 }
 
 // move is the only way of a task from one state to another, and writes it. It reports false, and changes nothing, if the
@@ -58,6 +59,11 @@ func (s *Service) move(t *store.Txn, task *Task, to State, c cause) (won bool, e
 	now, err := t.Now()
 	if err != nil {
 		return false, err
+	}
+	if task.State == Blocked {
+		if err := s.unblocked(t, task, c); err != nil {
+			return false, err
+		}
 	}
 	task.State, task.Why, task.Words = to, c.why, front(c.words, maxWords)
 	line := Line{At: now, State: to, Why: c.why, By: c.by}
@@ -75,6 +81,7 @@ func (s *Service) move(t *store.Txn, task *Task, to State, c cause) (won bool, e
 	t.Drop(pendingIndex, task.ID)
 	t.Drop(runningIndex, task.ID)
 	t.Drop(oldIndex, taskMember(task.ID))
+	s.chain(t, task, now, c.then...)
 	switch to {
 	case Pending:
 		t.Add(pendingIndex, task.ID, store.Micros(now))

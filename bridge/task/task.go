@@ -18,6 +18,7 @@ type NewTask struct {
 	ID string // given by who adds it, so that the same one is added once; empty for a fresh one
 	Work
 	Parent string
+	Origin Origin
 	Ref    string // the messenger's
 }
 
@@ -44,7 +45,7 @@ func (s *Service) Add(t *store.Txn, chat string, n NewTask) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	task := Task{ID: n.ID, Chat: chat, Work: w, Parent: n.Parent, Ref: n.Ref}
+	task := Task{ID: n.ID, Chat: chat, Work: w, Parent: n.Parent, Origin: n.Origin, Ref: n.Ref}
 	err = s.create(t, &task, cause{by: w.Name})
 	return task, err
 }
@@ -117,21 +118,12 @@ func (s *Service) Tasks(t *store.Txn, chat string, f Filter) ([]Task, error) {
 	return out, nil
 }
 
-// Approve makes a task that is in review done. won is false, and nothing is changed, if it does not stand there.
+// Approve makes a task that is in review done; its follow-ups are looked for then. won is false, and nothing is changed, if it does not stand there.
 func (s *Service) Approve(t *store.Txn, id, by string) (task Task, won bool, err error) {
-	return s.from(t, id, InReview, Done, cause{by: by})
-}
-
-// ByHand says that a person has done what a blocked task was for. won as in Approve.
-func (s *Service) ByHand(t *store.Txn, id, by string) (task Task, won bool, err error) {
-	return s.from(t, id, Blocked, Done, cause{why: WhyAsked, by: by})
-}
-
-func (s *Service) from(t *store.Txn, id string, from, to State, c cause) (task Task, won bool, err error) {
-	if task, err = s.Task(t, id); err != nil || task.State != from {
+	if task, err = s.Task(t, id); err != nil || task.State != InReview {
 		return task, false, err
 	}
-	won, err = s.move(t, &task, to, c)
+	won, err = s.move(t, &task, Done, cause{by: by, then: []Stage{{Kind: StageFollowUps}}})
 	return task, won, err
 }
 
@@ -154,15 +146,50 @@ func (s *Service) Rerun(t *store.Txn, id string, attended bool, by string) (task
 	if task, err = s.Task(t, id); err != nil {
 		return task, false, err
 	}
+	if of, ok, err := s.madeFor(t, task); err != nil {
+		return task, false, err
+	} else if ok { // it takes this one along
+		return s.Rerun(t, of.ID, attended, by)
+	}
+	if task.Origin == OriginPending {
+		return task, false, nil // what it was made for has gone on
+	}
+	if err := s.stopFollowUps(t, task); err != nil {
+		return task, false, err
+	}
 	task.Again = &Again{Attended: attended}
 	won, err = s.move(t, &task, Pending, cause{why: WhyAsked, by: by})
 	return task, won, err
 }
 
-// Cancel ends a task and stops what runs of it. won is false if it was done or cancelled before.
+// stopFollowUps ends the run that looks for a task's follow-ups, if there is one.
+func (s *Service) stopFollowUps(t *store.Txn, task Task) error {
+	if task.Pipeline == nil || task.Pipeline.Prompt == "" {
+		return nil
+	}
+	if err := s.release(t, task.ID, task.Run.Host, laneOf(task)); err != nil {
+		return err
+	}
+	_, err := s.cfg.Chats.Stop(t, laneOf(task), time.Time{}, true)
+	return err
+}
+
+// Cancel ends a task and stops what runs of it; of one that is done, what still follows. won is false if there is nothing to
+// end.
 func (s *Service) Cancel(t *store.Txn, id, by string) (task Task, won bool, err error) {
 	if task, err = s.Task(t, id); err != nil {
 		return task, false, err
+	}
+	if task.Pipeline != nil && task.State.Ended() && !task.State.leadsTo(Cancelled) {
+		if err := s.stopFollowUps(t, task); err != nil {
+			return task, false, err
+		}
+		now, err := t.Now()
+		if err != nil {
+			return task, false, err
+		}
+		s.chain(t, &task, now)
+		return task, true, s.put(t, &task, now)
 	}
 	was := task.State
 	if won, err = s.move(t, &task, Cancelled, cause{why: WhyAsked, by: by}); err != nil || !won || was != InProgress {

@@ -219,7 +219,7 @@ func TestStatesLeadWhereTheyShould(t *testing.T) {
 	t.Parallel()
 	arrows := map[State][]State{
 		Pending: {InProgress, Blocked, Cancelled}, InProgress: {InReview, Done, Blocked, Cancelled}, InReview: {Done, Pending, Cancelled},
-		Blocked: {Pending, Done, Cancelled}, Done: {Pending}, Cancelled: {Pending}, "nonsense": nil,
+		Blocked: {Pending, InReview, Done, Cancelled}, Done: {Pending}, Cancelled: {Pending}, "nonsense": nil,
 	}
 	for from, to := range arrows {
 		for _, st := range States() {

@@ -43,6 +43,8 @@ type world struct {
 	events []Event
 	may    bool
 	grow   func(who string) store.DB // the store as a process sees it
+	hooks  []Hook                    // of the gateways that are started after this is set
+	call   func(ctx context.Context, h Hook, k Task) error
 }
 
 type gateway struct {
@@ -100,7 +102,7 @@ func (w *world) gateway(i int) {
 	g := &gateway{approvals: approvals.New(approvals.Config{DB: db, Beat: pace, DeadAfter: 10 * pace, Reread: pace, SweepEvery: pace, Deadline: 5 * time.Minute})}
 	g.chats = bridge.NewChats(bridge.ChatsConfig{DB: db, Logger: logger, Approvals: g.approvals, DefaultRuntime: "script"})
 	g.tasks = New(Config{
-		DB: db, Chats: g.chats, Approvals: g.approvals, Pace: pace, Logger: logger,
+		DB: db, Chats: g.chats, Approvals: g.approvals, Pace: pace, Logger: logger, Hooks: w.hooks, Call: w.call,
 		Notify: func(_ *store.Txn, e Event) error {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -114,7 +116,7 @@ func (w *world) gateway(i int) {
 		},
 	})
 	f := bridge.NewFollower(bridge.FollowerConfig{DB: db, Chats: g.chats, Approvals: g.approvals, Projection: g.tasks, Reread: pace, Logger: logger})
-	g.stop = live(w.t, f.Run, g.approvals.RunSweep, g.tasks.Run)
+	g.stop = live(w.t, f.Run, g.approvals.RunSweep, g.tasks.Run, g.tasks.RunHooks)
 	for len(w.gateways) <= i {
 		w.gateways = append(w.gateways, nil)
 	}
