@@ -189,7 +189,8 @@ func (s *Service) Cancel(t *store.Txn, id, by string) (task Task, won bool, err 
 			return task, false, err
 		}
 		s.chain(t, &task, now)
-		return task, true, s.put(t, &task, now)
+		err = s.put(t, &task, now)
+		return task, true, err
 	}
 	was := task.State
 	if won, err = s.move(t, &task, Cancelled, cause{why: WhyAsked, by: by}); err != nil || !won || was != InProgress {

@@ -77,6 +77,28 @@ func TestEveryWayToStartWorkEndsInTheSamePolicy(t *testing.T) {
 			k := w.keeper()
 			w.update(func(t *store.Txn) error { _, _, err := k.tasks.Rerun(t, id, false, "Ada"); return err })
 		},
+		"a follow-up": func(w *world, m policy.Mode) {
+			w.add(m, Work{Execution: Auto})
+			w.answers("done")
+			w.passes()
+			w.answers(`{"tasks":[{"title":"next","steps":["do that"]}]}`)
+		},
+		"a follow-up that asks for more": func(w *world, m policy.Mode) {
+			w.add(m, Work{Execution: Auto})
+			w.answers("done")
+			w.passes()
+			w.answers(`{"tasks":[{"title":"next","steps":["do that"],"mode":"full-access"}]}`)
+		},
+		"behind a step that was left out": func(w *world, m policy.Mode) {
+			id := w.add(m, Work{Steps: []string{"1", "2"}})
+			w.finish(runner.Result{Outcome: runner.Broken})
+			w.person(func(s *Service, t *store.Txn) (Task, bool, error) { return s.Skip(t, id, "Ada") })
+		},
+		"behind a step that was done by hand": func(w *world, m policy.Mode) {
+			id := w.add(m, Work{Steps: []string{"1", "2"}})
+			w.finish(runner.Result{Outcome: runner.Broken})
+			w.person(func(s *Service, t *store.Txn) (Task, bool, error) { return s.ByHand(t, id, "Ada") })
+		},
 		"resumed by its task's id": func(w *world, m policy.Mode) {
 			w.add(m, Work{})
 			w.gateways[0].stop()
