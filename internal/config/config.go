@@ -59,8 +59,14 @@ type Config struct {
 	Tools map[string]policy.Category
 	// Reviewer is nil where nobody has chosen one; what is for a reviewer is then asked of a person.
 	Reviewer *Reviewer
-	Timing   Timing
-	Log      Log
+	// Hooks are the tasks that other programs start, in the order in which they were written; their names and secrets differ.
+	Hooks []Hook
+	// HooksListen is the address, host:port, at which deliveries for them are taken; empty without any.
+	HooksListen string
+	// On is what is done when something happens to a task, in the order in which it was written.
+	On     []On
+	Timing Timing
+	Log    Log
 
 	values   []Value
 	warnings []string

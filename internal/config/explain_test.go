@@ -26,6 +26,7 @@ func TestExplain(t *testing.T) {
 		"defaults": {},
 		"file":     {file: wholeFile, env: []string{"GLM_KEY=glm-key-of-env", "DRAWBRIDGE_HOST_NAME="}},
 		"servers":  {file: serversFile, env: append([]string{"DRAWBRIDGE_HOST_NAME=box"}, serversEnv...)},
+		"events":   {file: eventsFile, env: append([]string{"DRAWBRIDGE_HOST_NAME=box"}, eventsEnv...)},
 		"mixed": {file: wholeFile, env: []string{
 			"GLM_KEY=glm-key-of-env", "DRAWBRIDGE_TOKEN=9:env-token", "REDIS_URL=rediss://h:1", "DRAWBRIDGE_OWNERS=1,2", "DRAWBRIDGE_PROJECTS=one=/srv/a\u202eb",
 			"DRAWBRIDGE_MODEL_URL=http://127.0.0.1:2/v1", "DRAWBRIDGE_MODEL=m", "DRAWBRIDGE_MODEL_KEY=model-key",

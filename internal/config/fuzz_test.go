@@ -12,7 +12,7 @@ func FuzzFile(f *testing.F) {
 	for _, seed := range []string{
 		"", wholeFile, "token = unquoted", "[[project]]\n[[runtime]]\n", "project = [1]\nruntime = 1979-05-27\n", "[project.x]\n", "owners = [1, [2], {a = 3}]",
 		"pace = inf\nbeat = -1\n", "\"\\u0000\\n\" = 1", "[[runtime]]\nname = 1\nkey_env = \"DRAWBRIDGE_TOKEN\"\nbase_url = \"http://[::1\"\nmodel=\"m\"", "default_runtime = \"native\"",
-		serversFile, "[[mcp]]\nname=\"a\"\nenv_from={A=\"DRAWBRIDGE_TOKEN\"}\ncommand=\"x\"\n[tools]\n\"a/*\" = \"read\"", "[[project]]\nname=\"a\"\npath=\"/\"\n", "a.b.c = 1\n\xff\xfe",
+		eventsFile, "[[hook]]\nsecret_env=\"DRAWBRIDGE_TOKEN\"\nsteps=[\"\"]\nby=1.5\n[[on]]\ncommand=[]\n[hooks]\nlisten=1", serversFile, "[[mcp]]\nname=\"a\"\nenv_from={A=\"DRAWBRIDGE_TOKEN\"}\ncommand=\"x\"\n[tools]\n\"a/*\" = \"read\"", "[[project]]\nname=\"a\"\npath=\"/\"\n", "a.b.c = 1\n\xff\xfe",
 	} {
 		f.Add([]byte(seed))
 	}

@@ -116,10 +116,8 @@ func (l *loader) keys() []key {
 			return ok && (strings.HasPrefix(u, "https://") || loopback(u))
 		}),
 		text("webhook_listen", "DRAWBRIDGE_WEBHOOK_LISTEN", "", "an address to listen on, such as 127.0.0.1:8443 or :8443", func(c *Config, text string) bool {
-			_, port, err := net.SplitHostPort(text)
-			n, perr := strconv.ParseUint(port, 10, 16)
 			webhook(c).Listen = text
-			return err == nil && perr == nil && n > 0
+			return listenAddress(text)
 		}),
 		secret(text("webhook_secret", "DRAWBRIDGE_WEBHOOK_SECRET", "", "1 to 256 of A-Z, a-z, 0-9, _ and -", func(c *Config, text string) bool {
 			webhook(c).Secret = NewSecret(text)

@@ -80,6 +80,9 @@ func (l *loader) finish() (Config, error) {
 	l.tools(&c)
 	fromFile = l.runtimes(&c) || fromFile
 	fromFile = l.reviewer(&c) || fromFile
+	fromFile = l.hooks(&c) || fromFile
+	fromFile = l.ons(&c) || fromFile
+	l.eventPointers(&c)
 	l.unknown(keys)
 	l.relations(&c)
 	l.checkPlaces(c)
@@ -189,13 +192,13 @@ func (l *loader) unknown(keys []key) {
 		fileEnv: true, projectsEnv: true, modelURLEnv: true, modelEnv: true, modelKeyEnv: true, modelContextEnv: true, agentsEnv: true,
 		reviewerURLEnv: true, reviewerModelEnv: true, reviewerKeyEnv: true, reviewerTimeoutEnv: true,
 	}
-	known := map[string]bool{"project": true, "runtime": true, "mcp": true, "tools": true, "reviewer": true}
-	names := make([]string, 0, len(keys)+5)
+	known := map[string]bool{"project": true, "runtime": true, "mcp": true, "tools": true, "reviewer": true, "hooks": true, "hook": true, "on": true}
+	names := make([]string, 0, len(keys)+8)
 	for _, k := range keys {
 		vars[k.env], known[k.name] = true, true
 		names = append(names, k.name)
 	}
-	names = append(names, "[[project]]", "[[runtime]]", "[[mcp]]", "[tools]", "[reviewer]")
+	names = append(names, "[[project]]", "[[runtime]]", "[[mcp]]", "[tools]", "[reviewer]", "[hooks]", "[[hook]]", "[[on]]")
 	for _, name := range slices.Sorted(maps.Keys(l.table)) {
 		if !known[name] {
 			l.mistake(mistakeError{Key: name, Source: l.file, Allowed: "unknown key; there are " + strings.Join(names, ", ")})
@@ -245,6 +248,9 @@ func (l *loader) relations(c *Config) {
 	}
 	for _, d := range []*time.Duration{&t.ApprovalDeadline, &t.SessionIdle, &t.Beat, &t.DeadAfter, &t.Sweep, &t.Lease, &t.Renew, &t.Reread} {
 		*d = time.Duration(float64(*d) / t.Pace)
+	}
+	for i := range c.On {
+		c.On[i].Limit = time.Duration(float64(c.On[i].Limit) / t.Pace)
 	}
 	if c.Reviewer != nil {
 		c.Reviewer.Timeout = time.Duration(float64(c.Reviewer.Timeout) / t.Pace)

@@ -13,7 +13,7 @@ const (
 )
 
 // For returns c as a process of that role may have it, or one line for each thing that the role needs and c lacks. A
-// host alone gets no bot token, a gateway alone no keys of models and no MCP servers: what a process does not need, it cannot lose.
+// host alone gets no bot token and no hooks, a gateway alone no keys of models and no MCP servers: what a process does not need, it cannot lose.
 func (c Config) For(r Role) (Config, error) {
 	var missing []error
 	lacks := func(key, allowed string) {
@@ -39,6 +39,7 @@ func (c Config) For(r Role) (Config, error) {
 	switch r {
 	case RoleHost:
 		c.Telegram = Telegram{}
+		c.Hooks, c.HooksListen, c.On = nil, "", nil
 	case RoleGateway:
 		runtimes := make([]Runtime, len(c.Runtimes))
 		for i, rt := range c.Runtimes {

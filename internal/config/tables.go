@@ -83,7 +83,7 @@ func (e *entry) text(key, def, allowed string, fits func(string) bool) string {
 	if !isText || !fits(s) {
 		shown := "a value that is no text"
 		switch {
-		case isText && (key == "key" || strings.ContainsAny(s, "@?")):
+		case isText && (key == "key" || key == "secret" || strings.ContainsAny(s, "@?")):
 			shown = Mask
 		case isText:
 			shown = s
@@ -315,20 +315,24 @@ func (l *loader) agent(c *Config, r Runtime, source string) {
 }
 
 // key reads the two ways to give a runtime's key, and says which one it was.
-func (e *entry) key() (key Secret, source string) {
-	text := e.text("key", "", keyAllowed, func(s string) bool { return s == "" || printable(s) })
-	name := e.text("key_env", "", "the name of an environment variable that holds the key", func(s string) bool { return !strings.ContainsAny(s, "= ") })
+func (e *entry) key() (key Secret, source string) { return e.hidden("key", keyAllowed, printable) }
+
+// hidden reads the two ways to give a secret, as a text or by the name of a variable that holds it, and says which one it was.
+func (e *entry) hidden(key, allowed string, fits func(string) bool) (secret Secret, source string) {
+	text := e.text(key, "", allowed, func(s string) bool { return s == "" || fits(s) })
+	byName := key + "_env"
+	name := e.text(byName, "", "the name of an environment variable that holds the "+key, func(s string) bool { return !strings.ContainsAny(s, "= ") })
 	if name == "" {
 		return NewSecret(text), e.l.file
 	}
 	e.l.named[name] = true
 	switch value := e.l.env[name]; {
 	case text != "":
-		e.wrong("key_env", name, "either key or key_env")
+		e.wrong(byName, name, "either "+key+" or "+byName)
 	case value == "":
-		e.wrong("key_env", name, "the name of an environment variable that is set")
-	case !printable(value):
-		e.wrong("key_env", name, "the name of an environment variable that holds the endpoint's key: printable, without blanks")
+		e.wrong(byName, name, "the name of an environment variable that is set")
+	case !fits(value):
+		e.wrong(byName, name, "the name of an environment variable that holds "+allowed)
 	default:
 		return NewSecret(value), name
 	}
