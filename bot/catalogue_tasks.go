@@ -16,7 +16,7 @@ const (
 	textEveryHelp  = "Say how often and what, for example: /every 2h until 22:00 look for new issues"
 	textEditHelp   = "Say which and what, for example: /cron edit a1b2c3 check the build and the tests"
 	textFlagsHelp  = "I don't know this option: "
-	textFlagsKnown = ". There are --here (in this chat's own session), --skip (a missed time is not made up for), --review, --auto, --mode and --budget (tokens)."
+	textFlagsKnown = ". There are --here (in this chat's own session), --skip (a missed time is not made up for), --review, --auto, --follow, --no-follow, --mode and --budget (tokens)."
 
 	textScheduled     = "Scheduled: "
 	textScheduleNone  = "Nothing is scheduled here.\n\n" + textCronHelp
@@ -54,6 +54,11 @@ const (
 	textRerun       = "Rerun"
 	textRerunAsk    = "Run again and ask me"
 	textByHand      = "Done by hand"
+	textSkipStep    = "Leave this step out"
+	textSkipped     = "Left out."
+	textForAPerson  = "What was not allowed is a task for a person: "
+	textTaskNotRun  = "A task was not run: "
+	textNotPlanned  = "A schedule was paused: "
 	textCancelTask  = "Cancel"
 	textCancelled   = "Cancelled."
 	textTooLateTask = "It does not stand there any more."
@@ -65,21 +70,45 @@ const (
 	textMakeAuto    = "Switch to autopilot"
 	textMakeReview  = "Switch to review"
 
-	textZoneNow     = "The time zone of this chat is "
-	textZoneSet     = ". Schedules that are there keep theirs."
-	textZoneWrong   = "I don't know this time zone. Names look like Europe/Vienna or UTC."
-	textQuietNow    = "Quiet hours: "
-	textQuietNone   = "There are no quiet hours. Set them with /quiet 22:00-07:00; what tasks ask in them arrives without a sound."
-	textQuietOff    = "Quiet hours are over."
-	textQuietWrong  = "Write them as /quiet 22:00-07:00, or /quiet off."
-	textExecution   = "Finished tasks of this project: "
-	textExecReview  = "they wait for your approval (review)"
-	textExecAuto    = "they are done without it (auto)"
-	textExecHow     = "\nChange it with /execution review or /execution auto. A task's own choice is stronger."
-	textTooMany     = "There are too many already. Delete some first."
-	textNothingToDo = "There is nothing to do in that: write what you want done behind it."
-	textTooMuch     = "That is too long."
-	textNotLooser   = "A task can't be held to a looser mode than this chat is in."
+	textZoneNow    = "The time zone of this chat is "
+	textZoneSet    = ". Schedules that are there keep theirs."
+	textZoneWrong  = "I don't know this time zone. Names look like Europe/Vienna or UTC."
+	textQuietNow   = "Quiet hours: "
+	textQuietNone  = "There are no quiet hours. Set them with /quiet 22:00-07:00; what tasks ask in them arrives without a sound."
+	textQuietOff   = "Quiet hours are over."
+	textQuietWrong = "Write them as /quiet 22:00-07:00, or /quiet off."
+	textExecution  = "Finished tasks of "
+	textExecReview = "wait for your approval (review)."
+	textExecAuto   = "are done without it (auto)."
+	textExecHow    = "\nA task's own choice is stronger."
+	textExecHelp   = "Write /execution review, /execution auto, /execution follow-ups on or /execution follow-ups off."
+
+	textAsksHere     = "Tasks of this chat ask here"
+	textAsksPrivate  = "Tasks of this chat ask "
+	textAsksSomebody = "an owner in private"
+	textAsksStart    = " I can write there once they have started me in private."
+	textAsksNobody   = " (who may not answer any more: choose again)"
+	textAsksWait     = " and wait "
+	textAsksUsual    = " and wait for an answer as long as anything else that is asked. What nobody answers is denied."
+	textAsksThen     = " for an answer. What nobody answers is denied."
+	textAsksHelp     = "Write /asks here, /asks me (in private), /asks usual, or how long they wait, from 1m to 24h, for example /asks 2h."
+
+	textFollowUpsOn   = " Then the agent is asked what should follow, and that becomes tasks."
+	textFollowUpsOff  = " Nothing follows by itself."
+	textFollowUpsOf   = "What follows from "
+	textFollowUpsForm = " is not known: the agent's answer did not have the form. Nothing was made."
+	textFollowUpsNot  = " was not looked for. "
+	textAskedForMore  = ", waits for your approval because it asked for more"
+	textOriginFollow  = "follows another task"
+	textOriginEvent   = "came from outside"
+	textOriginPending = "for a person"
+	textHook          = "The hook "
+	textHookFailed    = " did not end well"
+	textHookStopped   = ". It was ended with the gateway."
+	textTooMany       = "There are too many already. Delete some first."
+	textNothingToDo   = "There is nothing to do in that: write what you want done behind it."
+	textTooMuch       = "That is too long."
+	textNotLooser     = "A task can't be held to a looser mode than this chat is in."
 )
 
 // specFault is why a time is refused.
@@ -134,6 +163,16 @@ func whyWords(why task.Reason) string {
 		return "The result was rejected."
 	case task.WhyRetry:
 		return "A step is done once more, with writing allowed."
+	case task.WhyTooLong:
+		return "It took too long and was ended."
+	case task.WhyUnknown:
+		return "Nobody knows whether it came to its end. It is not run again."
+	case task.WhyForm:
+		return "The agent's answer did not have the form."
+	case task.WhyByHand:
+		return "A person has to do this, or has done it."
+	case task.WhySkipped:
+		return "The step was left out."
 	case task.WhyUnreadable:
 		return "Its record can't be read."
 	}

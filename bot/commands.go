@@ -54,6 +54,7 @@ func commands() []command {
 		{name: "execution", about: "whether finished tasks of this project wait for your approval", need: approvals.Role.IsOwner, do: (*Bot).executionCommand},
 		{name: "timezone", about: "the time zone in which times are meant here; e.g. /timezone Europe/Vienna", need: approvals.Role.CanPrompt, do: (*Bot).timezoneCommand},
 		{name: "quiet", about: "hours in which tasks ask without a sound; e.g. /quiet 22:00-07:00", need: approvals.Role.CanPrompt, do: (*Bot).quietCommand},
+		{name: "asks", about: "whom tasks of this chat ask, and how long they wait; e.g. /asks me, /asks 2h", need: approvals.Role.IsOwner, do: (*Bot).asksCommand},
 		{name: "desk", about: "have what agents in your terminals ask come here; “/desk off” ends it", need: approvals.Role.IsOwner, control: true, do: (*Bot).deskCommand},
 		{name: "enable", about: "let the bot work in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).enableCommand},
 		{name: "disable", about: "stop working in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).disableCommand},

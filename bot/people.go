@@ -94,6 +94,23 @@ func (p *People) hasOwner(t *store.Txn) (bool, error) {
 	return false, nil
 }
 
+// owners lists the owners.
+func (p *People) owners(t *store.Txn) ([]int64, error) {
+	out := slices.Clone(p.cfg.Owners)
+	r, _, err := store.Get[roster](t, rosterKey)
+	if err != nil {
+		return nil, fmt.Errorf("bot: read the people: %w", err)
+	}
+	for id, role := range r.Roles {
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err == nil && role == approvals.Owner && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
 // Invite makes a code that pairs the first owner, if there is none yet; an earlier code ends. The caller shows it on the
 // console of the machine, and nowhere else. It is empty if there is an owner.
 func (p *People) Invite(ctx context.Context) (code string, err error) {

@@ -47,7 +47,16 @@ func (b *Bot) Worked(t *store.Txn, e task.Event) error {
 	if err != nil {
 		return nil //nolint:nilerr // a chat that this messenger does not have can't be told
 	}
+	if err := b.tellOwners(t, chat, e); err != nil {
+		return err
+	}
 	switch {
+	case e.Kind == task.FollowedUp && e.Task != nil:
+		return b.followedUp(t, chat, e)
+	case e.Kind == task.Hooked && e.Task != nil:
+		return b.say(t, chat, 0, formatting.Visible(front(e.Words, maxReportWords)))
+	case e.Kind == task.HookFailed && e.Task != nil:
+		return b.hookFailed(t, chat, e)
 	case e.Kind == task.Finished && e.Task != nil:
 		return b.report(t, chat, *e.Task, Outgoing{Kind: KindSend})
 	case e.Kind == task.Retried && e.Task != nil:
@@ -112,6 +121,9 @@ func reportOf(k task.Task) formatting.Message {
 	}
 	if words := strings.TrimSpace(k.Words); words != "" && k.State == task.Blocked {
 		m.Text("\n").Quote(formatting.Inline(words, 600))
+	}
+	if k.ByHand != "" {
+		m.Text("\n" + textForAPerson).Code(k.ByHand)
 	}
 	r := k.Run
 	if r == nil {
@@ -196,7 +208,7 @@ func taskButtons(k task.Task, page bool) [][]option {
 		return option{Label: label, Style: string(style), choice: choice{Do: do, Args: []string{k.ID}}}
 	}
 	again := one(textRerun, doTaskRerun, "")
-	if k.Run != nil && k.Run.Done.Lacking() {
+	if k.Run != nil && k.Run.Done.Lacking() || k.Origin == task.OriginPending {
 		again.Label = textRerunAsk
 	}
 	var rows [][]option
@@ -205,12 +217,19 @@ func taskButtons(k task.Task, page bool) [][]option {
 		rows = append(rows, []option{one(textApprove, doTaskApprove, runner.StyleSuccess), one(textRejectTask, doTaskReject, runner.StyleDanger)}, []option{again})
 	case task.Blocked:
 		rows = append(rows, []option{again, one(textByHand, doTaskHand, "")})
+		if k.Run != nil || k.Origin == task.OriginPending {
+			rows = append(rows, []option{one(textSkipStep, doTaskSkip, "")})
+		}
 	case task.Pending, task.InProgress:
 		rows = append(rows, []option{one(textCancelTask, doTaskCancel, runner.StyleDanger)})
 	case task.Done, task.Cancelled:
-		rows = append(rows, []option{again})
+		if k.Origin != task.OriginPending { // what it was made for goes on by itself
+			rows = append(rows, []option{again})
+		}
 	}
-	if !page {
+	if !page && len(rows) == 0 {
+		rows = append(rows, []option{one(textDetails, doTask, "")})
+	} else if !page {
 		rows[len(rows)-1] = append(rows[len(rows)-1], one(textDetails, doTask, ""))
 	}
 	return rows

@@ -78,6 +78,10 @@ func workOptions(text string) (w task.Work, missed task.Missed, prompt string, e
 			w.Execution = task.Review
 		case "auto":
 			w.Execution = task.Auto
+		case "follow":
+			w.Follow = task.FollowOn
+		case "no-follow":
+			w.Follow = task.FollowOff
 		case "careful":
 			w.Careful = true
 		case "mode":

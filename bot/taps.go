@@ -128,8 +128,16 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 		return notice{text: tapDone}, b.showSchedules(t, s)
 	case doSchedule, doScheduleRun, doSchedulePause, doScheduleGo, doScheduleDrop:
 		return b.scheduleTap(t, s, c.Do, arg(0))
-	case doTasks, doTask, doTaskApprove, doTaskReject, doTaskRerun, doTaskHand, doTaskCancel, doTaskMode, doTaskExec:
+	case doTasks, doTask, doTaskApprove, doTaskReject, doTaskRerun, doTaskHand, doTaskCancel, doTaskMode, doTaskExec, doTaskSkip, doTaskDrop:
 		return b.taskTap(t, s, c)
+	case doExecution, doAsks:
+		if !s.Role.IsOwner() {
+			return notice{textOwnersOnly, true}, nil
+		}
+		if c.Do == doAsks {
+			return notice{text: tapDone}, b.asksCommand(t, s, arg(0))
+		}
+		return notice{text: tapDone}, b.execution(t, s, arg(0))
 	case doRevoke:
 		return b.revokeTap(t, s, arg(0), arg(1))
 	}

@@ -25,6 +25,8 @@ const (
 	doTaskCancel  = "task-cancel"  // task
 	doTaskMode    = "task-mode"    // task, mode, "sure"
 	doTaskExec    = "task-exec"    // task, execution
+	doTaskSkip    = "task-skip"    // task
+	doTaskDrop    = "task-drop"    // task, cancelled where it stands in a list
 )
 
 // maxTasks is how many a list shows.
@@ -59,6 +61,9 @@ func (b *Bot) showTasks(t *store.Txn, s author, state string) error {
 		m.Text("\n" + strconv.Itoa(shown) + ". ").Bold(oneLine(k.Title)).Text(" – " + stateWords(k.State))
 		if k.Execution == task.Auto || k.Run != nil && k.Run.Execution == task.Auto {
 			m.Text(", " + textAutopilot)
+		}
+		if words := origin(k); words != "" {
+			m.Text(", " + words)
 		}
 		rows = append(rows, []option{{
 			Label: strconv.Itoa(shown) + ". " + buttonLabel(k.Title), choice: choice{Do: doTask, Args: []string{k.ID, state}},
@@ -173,6 +178,9 @@ func (b *Bot) showTask(t *store.Txn, s author, k task.Task, filter string) error
 	if exec == task.Auto {
 		m.Text(", " + textAutopilot)
 	}
+	if words := origin(k); words != "" {
+		m.Text("\n" + upper(words) + ".")
+	}
 	m.Text("\n\n" + textTaskSteps)
 	for i, step := range k.Steps {
 		m.Text(fmt.Sprintf("\n%d. %s", i+1, formatting.Inline(step, 160)))
@@ -236,6 +244,11 @@ func (b *Bot) taskTap(t *store.Txn, s author, c choice) (notice, error) {
 	case doTaskHand:
 		k, won, err = b.cfg.Tasks.ByHand(t, id, s.Name)
 		said = tapDone
+	case doTaskSkip:
+		k, won, err = b.cfg.Tasks.Skip(t, id, s.Name)
+		said = textSkipped
+	case doTaskDrop:
+		return b.dropTap(t, s, k)
 	case doTaskCancel:
 		k, won, err = b.cfg.Tasks.Cancel(t, id, s.Name)
 		said = textCancelled
@@ -280,30 +293,4 @@ func (b *Bot) raiseTap(t *store.Txn, s author, k task.Task, mode, confirmed stri
 		return notice{}, err
 	}
 	return notice{text: textRaised + mode}, b.showTask(t, s, k, "")
-}
-
-// executionCommand shows or changes what becomes of the finished tasks of the chat's project.
-func (b *Bot) executionCommand(t *store.Txn, s author, args string) error {
-	c, err := b.cfg.Chats.Get(t, s.chat.Key())
-	if err != nil {
-		return err
-	}
-	if c.Project == "" {
-		return b.say(t, s.chat, s.message, textProjectNone)
-	}
-	p, err := b.cfg.Tasks.ProjectSettings(t, c.Host, c.Project)
-	if err != nil {
-		return err
-	}
-	if e := task.Execution(strings.ToLower(args)); e == task.Auto || e == task.Review {
-		p.Execution = e
-		if err := b.cfg.Tasks.SetProjectSettings(t, c.Host, c.Project, p); err != nil {
-			return err
-		}
-	}
-	words := textExecReview
-	if p.Execution == task.Auto {
-		words = textExecAuto
-	}
-	return b.say(t, s.chat, s.message, textExecution+words+"."+textExecHow)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"drawbridge/bridge"
 	"drawbridge/internal/store"
 )
 
@@ -76,7 +77,7 @@ func (s *Service) passed(t *store.Txn, task Task, c cause) (_ Task, won bool, er
 		if c.why == WhySkipped {
 			words = "The step before this one was left out:\n"
 		}
-		task.Again = &Again{Steps: slices.Clone(run.Steps[run.Step+1:]), Passed: words + run.Steps[run.Step] + "\n\nGo on with:\n"}
+		task.Again = &Again{Steps: slices.Clone(run.Steps[run.Step+1:]), Passed: words + bridge.Quoted(run.Steps[run.Step]) + "\n\nGo on with:\n"}
 		won, err = s.move(t, &task, Pending, c)
 		return task, won, err
 	}

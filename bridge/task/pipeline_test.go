@@ -453,9 +453,9 @@ func TestWhatWasNotAllowedIsSomebodysToDo(t *testing.T) {
 		says  string
 	}{
 		"by hand":                  {byHand, []string{"a"}, Done, Done, ""},
-		"by hand, with more steps": {byHand, []string{"a", "b", "c"}, InProgress, Done, "A person did the step before this one by hand:\na\n\nGo on with:\nb"},
+		"by hand, with more steps": {byHand, []string{"a", "b", "c"}, InProgress, Done, "A person did the step before this one by hand:\n> a\n\nGo on with:\nb"},
 		"left out":                 {skip, []string{"a"}, Done, Cancelled, ""},
-		"left out, with more":      {skip, []string{"a", "b"}, InProgress, Cancelled, "The step before this one was left out:\na\n\nGo on with:\nb"},
+		"left out, with more":      {skip, []string{"a", "b"}, InProgress, Cancelled, "The step before this one was left out:\n> a\n\nGo on with:\nb"},
 		"run again":                {rerun, []string{"a", "b"}, InProgress, Cancelled, "a"},
 	} {
 		for _, there := range []bool{false, true} { // at the task for a person
