@@ -15,13 +15,13 @@ FUZZ_TIME    ?= 10s
 BENCH        ?= .
 BENCH_TIME   ?= 1s
 
-.PHONY: demo test test-runtimes need fmt fix fmt-check lint vet build race cover bench fuzz clean
+.PHONY: demo test test-runtimes need fmt fix fmt-check lint vet build race model cover bench fuzz clean
 .NOTPARALLEL:
 
 demo:
 	$(GO) run ./cmd/drawbridge demo
 
-test: need fmt-check build lint vet race
+test: need fmt-check build lint vet race model
 
 # The real programs against scripted models on loopback, with invented keys. What they may do on this machine is what a
 # sandbox of theirs permits, so a machine without user namespaces fails here.
@@ -63,6 +63,11 @@ build:
 
 race:
 	$(GO) test -race -timeout=$(TEST_TIMEOUT) $(PKG)
+
+# The model of tasks at its full length, without the race detector, with which race runs a short one. It says its seed.
+MODEL_STEPS ?= 100000
+model:
+	GOGC=400 $(GO) test -timeout=$(TEST_TIMEOUT) -v -run='^TestNeverPastTheMode$$' ./bridge/task -model.steps=$(MODEL_STEPS)
 
 cover: need
 	@mkdir -p bin

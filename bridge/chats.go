@@ -336,7 +336,16 @@ func (s *Chats) Migrate(t *store.Txn, from, to string) (bool, error) {
 	if _, taken, err := store.Get[Chat](t, chatKey(to)); err != nil {
 		return false, err
 	} else if taken {
-		return false, s.lower(t, from, to)
+		if err := s.lower(t, from, to); err != nil {
+			return false, err
+		}
+		if err := s.leave(t, &c, from); err != nil {
+			return false, err
+		}
+		// Nobody sits there any more: what still waits there may only look.
+		c.Mode, c.Interaction = policy.ApprovalRequired, policy.Plan
+		c.CloseSeq++
+		return false, s.put(t, c)
 	}
 	t.Delete(chatKey(from))
 	t.Drop(chatsIndex, from)
@@ -371,7 +380,8 @@ func present(t *store.Txn, id string) (string, error) {
 	return m.To, nil
 }
 
-// leave ends what goes on under a chat's old key: its turn, and the agent's process, which the next turn resumes.
+// leave ends what goes on under a chat's old key: its turn, and the agent's process, which the next turn resumes. What runs
+// beside the conversation goes on, without grants and in plan: the old key hears of no change of mode any more.
 func (s *Chats) leave(t *store.Txn, c *Chat, from string) error {
 	hosts := append([]string{c.Host}, c.Beside...)
 	if a := c.Active; a != nil {
@@ -382,11 +392,14 @@ func (s *Chats) leave(t *store.Txn, c *Chat, from string) error {
 			return err
 		}
 	}
+	if err := s.dropGrants(t, from, nil); err != nil {
+		return err
+	}
 	for _, h := range hosts {
 		if h == "" {
 			continue
 		}
-		m := Mirror{V: Version, Mode: policy.ApprovalRequired, Interaction: c.Interaction, Session: c.Session, CloseSeq: c.CloseSeq + 1}
+		m := Mirror{V: Version, Mode: policy.ApprovalRequired, Interaction: policy.Plan, Session: c.Session, CloseSeq: c.CloseSeq + 1}
 		if err := store.Put(t, mirrorKey(h, from), m); err != nil {
 			return err
 		}

@@ -45,6 +45,7 @@ type world struct {
 	grow   func(who string) store.DB // the store as a process sees it
 	hooks  []Hook                    // of the gateways that are started after this is set
 	call   func(ctx context.Context, h Hook, k Task) error
+	notice func(t *store.Txn, e Event) // sees what people are told in its commit
 }
 
 type gateway struct {
@@ -64,6 +65,7 @@ type turn struct {
 	id     string
 	in     runner.Input
 	host   string
+	began  time.Time
 	ctx    context.Context //nolint:containedctx // the turn's
 	gate   runner.Gate
 	policy func() runner.Policy
@@ -103,7 +105,10 @@ func (w *world) gateway(i int) {
 	g.chats = bridge.NewChats(bridge.ChatsConfig{DB: db, Logger: logger, Approvals: g.approvals, DefaultRuntime: "script"})
 	g.tasks = New(Config{
 		DB: db, Chats: g.chats, Approvals: g.approvals, Pace: pace, Logger: logger, Hooks: w.hooks, Call: w.call,
-		Notify: func(_ *store.Txn, e Event) error {
+		Notify: func(t *store.Txn, e Event) error {
+			if w.notice != nil {
+				w.notice(t, e)
+			}
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.events = append(w.events, e)
@@ -232,11 +237,11 @@ func (s *session) ResumeToken() string { return "token" }
 
 func (s *session) Turn(ctx context.Context, in runner.Input) (runner.Result, error) {
 	w := s.agent.w
-	t := &turn{id: in.Turn, in: in, host: s.agent.host, ctx: ctx, gate: s.o.Gate, policy: s.o.Policy, sink: s.o.Sink, end: make(chan runner.Result, 1)}
-	id, _ := OfTurn(in.Turn)
+	t := &turn{id: in.Turn, in: in, host: s.agent.host, began: time.Now(), ctx: ctx, gate: s.o.Gate, policy: s.o.Policy, sink: s.o.Sink, end: make(chan runner.Result, 1)}
+	id, ofTask := OfTurn(in.Turn)
 	w.mu.Lock()
 	for other := range w.turns {
-		if of, ok := OfTurn(other); ok && of == id {
+		if of, ok := OfTurn(other); ok && ofTask && of == id {
 			w.t.Errorf("%s and %s run at the same time", other, in.Turn)
 		}
 	}
