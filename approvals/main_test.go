@@ -159,7 +159,7 @@ func (a *asked) wait(t testing.TB) runner.Answer {
 	t.Helper()
 	select {
 	case <-a.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("the question was not answered within 30 s")
 	}
 	if a.err != nil {
@@ -171,7 +171,7 @@ func (a *asked) wait(t testing.TB) runner.Answer {
 // card waits until exactly n approvals wait for a person, and returns them, oldest first.
 func card(t testing.TB, s *approvals.Service, n int) []approvals.Record {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) { //nolint:forbidigo // it polls what another process may write
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) { //nolint:forbidigo // it polls what another process may write
 		rs, err := s.Pending(t.Context(), "")
 		if err != nil && !errors.Is(err, store.ErrUnavailable) {
 			t.Fatal(err)

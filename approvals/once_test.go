@@ -148,7 +148,7 @@ func TestARestartedStoreLosesNoDecision(t *testing.T) {
 		t.Fatalf("open is %s, want %s", left[0].ID, rs[1].ID)
 	}
 	var o approvals.Outcome
-	for end := time.Now().Add(20 * time.Second); !o.Won && time.Now().Before(end); {
+	for end := time.Now().Add(60 * time.Second); !o.Won && time.Now().Before(end); {
 		var err error
 		if o, err = g.Decide(t.Context(), tap(rs[1], bob, runner.ActionAllow)); err != nil {
 			t.Log(err)

@@ -79,7 +79,7 @@ func TestOldApprovalsAreForgotten(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for end := time.Now().Add(20 * time.Second); len(left()) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(60 * time.Second); len(left()) > 0 && time.Now().Before(end); {
 		<-time.After(5 * time.Millisecond)
 	}
 	cancel()

@@ -237,7 +237,7 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(3 * time.Millisecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(60 * time.Second)
 	for !ok() {
 		select {
 		case <-tick.C:

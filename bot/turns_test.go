@@ -159,7 +159,7 @@ func hear[T any](t *testing.T, heard <-chan T) T {
 	select {
 	case in := <-heard:
 		return in
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("the agent heard nothing")
 		panic("unreachable")
 	}

@@ -76,7 +76,7 @@ func (s *shown) touch() {
 // until waits until f finds what it looks for among the entries.
 func (s *shown) until(t *testing.T, what string, f func([]Entry) bool) []Entry {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(60 * time.Second)
 	for {
 		s.mu.Lock()
 		es, ch := append([]Entry(nil), s.entries...), s.changed
@@ -227,7 +227,7 @@ func (h *house) hostWithCrash(name string, options ...hostOption) (stop, crash f
 		o(&c)
 	}
 	stop = h.start(svc.Run, NewHost(c).Run)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for {
 		alive, err := h.gateway.HostAlive(h.t.Context(), name)
 		if err != nil {

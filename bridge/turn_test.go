@@ -254,7 +254,7 @@ func TestTurnOfADeadHostIsInterruptedAndNotStartedAgain(t *testing.T) {
 
 func waitFor(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for !f() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: did not happen", what)

@@ -121,7 +121,7 @@ func alive(pid int) bool {
 // awaitPids waits until the file holds n process ids.
 func awaitPids(t *testing.T, file string, n int) []int {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for {
 		b, _ := os.ReadFile(file)
 		if f := strings.Fields(string(b)); len(f) == n && strings.HasSuffix(string(b), "\n") {
@@ -145,7 +145,7 @@ func awaitPids(t *testing.T, file string, n int) []int {
 // awaitGone waits until no process of the list lives: a killed process that is not our child is reaped by somebody else.
 func awaitGone(t *testing.T, pids []int) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(60 * time.Second)
 	for _, pid := range pids {
 		for alive(pid) {
 			if time.Now().After(deadline) {

@@ -119,12 +119,12 @@ func TestNothingOutlivesAHostThatIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			// The two shells that loop have a child each.
-			mark.await(t, 7, 15*time.Second)
+			mark.await(t, 7, 60*time.Second)
 			if err := host.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			_ = host.Wait() // it was killed
-			mark.await(t, 0, 5*time.Second)
+			mark.await(t, 0, 60*time.Second)
 			got, err := os.ReadFile(filepath.Join(command.Dir, "containment"))
 			if err != nil || !strings.HasPrefix(string(got), c.want) {
 				t.Errorf("containment %q, error %v, want %s…", got, err, c.want)
@@ -170,7 +170,7 @@ while :; do sleep 600; done`)
 			t.Fatal(err)
 		}
 		defer closePipes(s)
-		mark.await(t, 100, 30*time.Second)
+		mark.await(t, 100, 60*time.Second)
 		s.Stop()
 		if left := mark.bearers(); len(left) > 0 {
 			t.Errorf("%v are left", left)
@@ -297,7 +297,7 @@ func TestRunSupervisedEndsWithItsContext(t *testing.T) {
 		}
 		ended <- e
 	}()
-	mark.await(t, 7, 15*time.Second)
+	mark.await(t, 7, 60*time.Second)
 	cancel()
 	if e := <-ended; !e.Stopped || e.Code != 143 {
 		t.Errorf("exit %+v, want it stopped by SIGTERM", e)
@@ -326,7 +326,7 @@ func TestASupervisorThatIsKilledTakesItsNamespaceAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closePipes(s)
-	mark.await(t, 7, 15*time.Second)
+	mark.await(t, 7, 60*time.Second)
 	if err := syscall.Kill(s.Pid(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +334,7 @@ func TestASupervisorThatIsKilledTakesItsNamespaceAlong(t *testing.T) {
 		t.Errorf("exit %+v", e)
 	}
 	if s.Containment().Namespace {
-		mark.await(t, 0, 5*time.Second)
+		mark.await(t, 0, 60*time.Second)
 	} else if os.Geteuid() == 0 {
 		t.Errorf("no namespace for root: %s", s.Containment().Why)
 	}

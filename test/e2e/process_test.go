@@ -12,7 +12,7 @@ import (
 )
 
 // patience is how long anything may take before a test gives up. No test passes because of it.
-const patience = 40 * time.Second
+const patience = 90 * time.Second
 
 // program is one process of Drawbridge. It ends with the test at the latest. Its log is printed if the test fails, and
 // an Error line in it fails the test.
