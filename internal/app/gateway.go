@@ -12,6 +12,7 @@ import (
 	"drawbridge/bot"
 	"drawbridge/bridge"
 	"drawbridge/bridge/task"
+	"drawbridge/internal/hooks"
 	"drawbridge/internal/store"
 )
 
@@ -32,6 +33,7 @@ type gateway struct {
 	outbox    *bot.Outbox
 	bot       *bot.Bot
 	webhook   *bot.Webhook
+	hooks     *hooks.Handler // nil without hooks
 }
 
 func newGateway(o Options, db store.DB) (*gateway, error) {
@@ -71,6 +73,7 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 		DB: db, Chats: g.chats, Approvals: g.approvals, Next: screen{g}, Logger: o.Logger,
 		Notify: func(t *store.Txn, e task.Event) error { return g.bot.Worked(t, e) },
 		May:    func(t *store.Txn, chat, by string) (bool, error) { return g.bot.MayWork(t, chat, by) },
+		Hooks:  taskHooks(c), Call: taskCommands{home: hookHome(c), logger: o.Logger}.call,
 	})
 	g.bot = bot.New(bot.Config{
 		DB: db, Chats: g.chats, Approvals: g.approvals, Tasks: g.tasks, Outbox: g.outbox, API: g.api, Acker: g.acker, People: g.people, Logger: o.Logger,
@@ -80,6 +83,9 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 		if g.webhook, err = bot.NewWebhook(g.inbox, w.Secret.Reveal(), o.Logger); err != nil {
 			return nil, fmt.Errorf("app: webhook: %w", err)
 		}
+	}
+	if g.hooks, err = g.deliveries(db); err != nil {
+		return nil, err
 	}
 	return g, nil
 }
@@ -92,7 +98,7 @@ func (s screen) Omitted(t *store.Txn, e bridge.Entry) error { return s.g.bot.Omi
 func (s screen) Live(l bridge.Live)                         { s.g.bot.Live(l) }
 
 // run serves until ctx ends. Whoever holds the lease polls, handles, follows, sweeps and sends; a gateway without it only
-// takes webhooks in, and takes over when the lease lapses.
+// takes webhooks and deliveries to hooks in and runs commands on tasks, and takes over when the lease lapses.
 func (g *gateway) run(ctx context.Context) error {
 	if err := g.greet(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -106,6 +112,10 @@ func (g *gateway) run(ctx context.Context) error {
 	if g.webhook != nil {
 		all.start("webhook", g.serveWebhook)
 	}
+	if g.hooks != nil {
+		all.start("hooks", g.serveHooks)
+	}
+	all.start("commands on tasks", g.tasks.RunHooks)
 	return all.wait()
 }
 
