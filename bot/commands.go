@@ -18,6 +18,7 @@ import (
 // command is one of the bot's.
 type command struct {
 	name, about string
+	group       string // under which /help lists it
 	need        func(approvals.Role) bool
 	control     bool // must get through at once; see Bot.Lane
 	anywhere    bool // also in a group that is not enabled
@@ -32,34 +33,34 @@ const maxPosted = 10
 // commands are in the order in which /help and Telegram's menu list them.
 func commands() []command {
 	return []command{
-		{name: "mode", about: "what the agent may do without asking", need: approvals.Role.CanPrompt, control: true, do: (*Bot).modeCommand},
-		{name: "new", about: "begin a new session", need: approvals.Role.CanPrompt, do: (*Bot).newCommand},
-		{name: "plan", about: "plan first and change nothing; “/plan off” ends it, “/plan” and a text plans only that", need: approvals.Role.CanPrompt, do: (*Bot).planCommand},
-		{name: "stop", about: "stop the turn and what waits; “/stop session” also ends the agent's process", need: approvals.Role.CanPrompt, control: true, do: (*Bot).stopCommand},
-		{name: "status", about: "what runs here, where, and under which mode", need: anyRole, control: true, do: (*Bot).statusCommand},
-		{name: "pending", about: "show the open questions again", need: anyRole, control: true, do: (*Bot).pendingCommand},
-		{name: "queue", about: "what waits to be run; take it back", need: anyRole, control: true, do: (*Bot).queueCommand},
-		{name: "project", about: "the folder to work in", need: approvals.Role.CanPrompt, do: (*Bot).projectCommand},
-		{name: "runtime", about: "the agent to work with", need: approvals.Role.CanPrompt, do: (*Bot).runtimeCommand},
-		{name: "model", about: "the model that the agent uses", need: approvals.Role.CanPrompt, do: (*Bot).modelCommand},
-		{name: "effort", about: "how long the model thinks", need: approvals.Role.CanPrompt, do: (*Bot).effortCommand},
-		{name: "sessions", about: "earlier sessions in this project, also those of a terminal; continue one", need: approvals.Role.CanPrompt, do: (*Bot).sessionsCommand},
-		{name: "grants", about: "what you have allowed for longer; take it back", need: anyRole, control: true, do: (*Bot).grantsCommand},
-		{name: "cron", about: "plan prompts, and see what is planned; e.g. /cron add \"0 9 * * 1-5\" check the build", need: approvals.Role.CanPrompt, do: (*Bot).cronCommand},
-		{name: "at", about: "do something at a time; e.g. /at 18:30 run the tests", need: approvals.Role.CanPrompt, do: (*Bot).atCommand},
-		{name: "in", about: "do something in a while; e.g. /in 20m look at the deployment", need: approvals.Role.CanPrompt, do: (*Bot).inCommand},
-		{name: "every", about: "do something again and again; e.g. /every 2h until 22:00 look for new issues", need: approvals.Role.CanPrompt, do: (*Bot).everyCommand},
-		{name: "tasks", about: "work that is done without you: what waits, runs, and is for you to look at", need: anyRole, control: true, do: (*Bot).tasksCommand},
-		{name: "task", about: "one task; “/task new”, a title, and a step a line makes one", need: approvals.Role.CanPrompt, do: (*Bot).taskCommand},
-		{name: "execution", about: "whether finished tasks of this project wait for your approval", need: approvals.Role.IsOwner, do: (*Bot).executionCommand},
-		{name: "timezone", about: "the time zone in which times are meant here; e.g. /timezone Europe/Vienna", need: approvals.Role.CanPrompt, do: (*Bot).timezoneCommand},
-		{name: "quiet", about: "hours in which tasks ask without a sound; e.g. /quiet 22:00-07:00", need: approvals.Role.CanPrompt, do: (*Bot).quietCommand},
-		{name: "asks", about: "whom tasks of this chat ask, and how long they wait; e.g. /asks me, /asks 2h", need: approvals.Role.IsOwner, do: (*Bot).asksCommand},
-		{name: "desk", about: "have what agents in your terminals ask come here; “/desk off” ends it", need: approvals.Role.IsOwner, control: true, do: (*Bot).deskCommand},
-		{name: "enable", about: "let the bot work in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).enableCommand},
-		{name: "disable", about: "stop working in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).disableCommand},
-		{name: "help", about: "what the commands do", need: anyRole, control: true, do: (*Bot).helpCommand},
-		{name: "start", about: "what this is, and what is chosen here", need: anyRole, control: true, do: (*Bot).startCommand},
+		{name: "mode", group: groupNow, about: "what the agent may do without asking", need: approvals.Role.CanPrompt, control: true, do: (*Bot).modeCommand},
+		{name: "new", group: groupNow, about: "begin a new session", need: approvals.Role.CanPrompt, do: (*Bot).newCommand},
+		{name: "plan", group: groupNow, about: "plan first and change nothing; “/plan off” ends it, “/plan” and a text plans only that", need: approvals.Role.CanPrompt, do: (*Bot).planCommand},
+		{name: "stop", group: groupNow, about: "stop the turn and what waits; “/stop session” also ends the agent's process", need: approvals.Role.CanPrompt, control: true, do: (*Bot).stopCommand},
+		{name: "status", group: groupNow, about: "what runs here, where, and under which mode", need: anyRole, control: true, do: (*Bot).statusCommand},
+		{name: "pending", group: groupNow, about: "show the open questions again", need: anyRole, control: true, do: (*Bot).pendingCommand},
+		{name: "queue", group: groupNow, about: "what waits to be run; take it back", need: anyRole, control: true, do: (*Bot).queueCommand},
+		{name: "project", group: groupWith, about: "the folder to work in", need: approvals.Role.CanPrompt, do: (*Bot).projectCommand},
+		{name: "runtime", group: groupWith, about: "the agent to work with", need: approvals.Role.CanPrompt, do: (*Bot).runtimeCommand},
+		{name: "model", group: groupWith, about: "the model that the agent uses", need: approvals.Role.CanPrompt, do: (*Bot).modelCommand},
+		{name: "effort", group: groupWith, about: "how long the model thinks", need: approvals.Role.CanPrompt, do: (*Bot).effortCommand},
+		{name: "sessions", group: groupNow, about: "earlier sessions in this project, also those of a terminal; continue one", need: approvals.Role.CanPrompt, do: (*Bot).sessionsCommand},
+		{name: "grants", group: groupNow, about: "what you have allowed for longer; take it back", need: anyRole, control: true, do: (*Bot).grantsCommand},
+		{name: "cron", group: groupLater, about: "plan prompts, and see what is planned; e.g. /cron add \"0 9 * * 1-5\" check the build", need: approvals.Role.CanPrompt, do: (*Bot).cronCommand},
+		{name: "at", group: groupLater, about: "do something at a time; e.g. /at 18:30 run the tests", need: approvals.Role.CanPrompt, do: (*Bot).atCommand},
+		{name: "in", group: groupLater, about: "do something in a while; e.g. /in 20m look at the deployment", need: approvals.Role.CanPrompt, do: (*Bot).inCommand},
+		{name: "every", group: groupLater, about: "do something again and again; e.g. /every 2h until 22:00 look for new issues", need: approvals.Role.CanPrompt, do: (*Bot).everyCommand},
+		{name: "tasks", group: groupLater, about: "work that is done without you: what waits, runs, and is for you to look at", need: anyRole, control: true, do: (*Bot).tasksCommand},
+		{name: "task", group: groupLater, about: "one task; “/task new”, a title, and a step a line makes one", need: approvals.Role.CanPrompt, do: (*Bot).taskCommand},
+		{name: "execution", group: groupLater, about: "whether finished tasks of this project wait for your approval", need: approvals.Role.IsOwner, do: (*Bot).executionCommand},
+		{name: "timezone", group: groupLater, about: "the time zone in which times are meant here; e.g. /timezone Europe/Vienna", need: approvals.Role.CanPrompt, do: (*Bot).timezoneCommand},
+		{name: "quiet", group: groupLater, about: "hours in which tasks ask without a sound; e.g. /quiet 22:00-07:00", need: approvals.Role.CanPrompt, do: (*Bot).quietCommand},
+		{name: "asks", group: groupLater, about: "whom tasks of this chat ask, and how long they wait; e.g. /asks me, /asks 2h", need: approvals.Role.IsOwner, do: (*Bot).asksCommand},
+		{name: "desk", group: groupHere, about: "have what agents in your terminals ask come here; “/desk off” ends it", need: approvals.Role.IsOwner, control: true, do: (*Bot).deskCommand},
+		{name: "enable", group: groupHere, about: "let the bot work in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).enableCommand},
+		{name: "disable", group: groupHere, about: "stop working in this group", need: approvals.Role.IsOwner, control: true, anywhere: true, do: (*Bot).disableCommand},
+		{name: "help", group: groupHere, about: "what the commands do", need: anyRole, control: true, do: (*Bot).helpCommand},
+		{name: "start", group: groupHere, about: "what this is, and what is chosen here", need: anyRole, control: true, do: (*Bot).startCommand},
 	}
 }
 
@@ -130,13 +131,23 @@ func welcome(r approvals.Role) string {
 func (b *Bot) helpCommand(t *store.Txn, s author, _ string) error {
 	var m formatting.Builder
 	m.Text(welcome(s.Role) + "\n")
-	for _, c := range commands() {
-		if c.need(s.Role) && !(c.anywhere && s.chat.Private()) { // those are for groups
-			m.Text("\n/" + c.name + " – " + c.about)
+	for _, group := range []string{groupNow, groupWith, groupLater, groupHere} {
+		heading := "\n" + group
+		for _, c := range commands() {
+			if c.group == group && c.need(s.Role) && !(c.anywhere && s.chat.Private()) { // those are for groups
+				if heading != "" {
+					m.Bold(heading)
+				}
+				heading = ""
+				m.Text("\n/" + c.name + " – " + c.about)
+			}
+		}
+		if heading == "" {
+			m.Text("\n")
 		}
 	}
 	if s.Role.CanTap() {
-		m.Text("\n\n" + textHelpDeny)
+		m.Text("\n" + textHelpDeny)
 	}
 	return b.send(t, s.chat, s.message, "", m.Message())
 }
