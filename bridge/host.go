@@ -59,6 +59,9 @@ type Host struct {
 	aside    map[string]store.Rev    // by turn, the revision of its order that can't be read
 	stopping bool                    // questions that end now end because the host does
 	sights   map[string]*sight       // by runtime, what it was seen to be able to do; the map itself never changes
+	untold   bool                    // what goes on in the background has changed since it was told
+
+	told map[string]jobs // by chat, what was told last of its background; only Run's goroutine uses it
 }
 
 // NewHost returns a host that does nothing until Run.
@@ -109,6 +112,9 @@ func (h *Host) Run(ctx context.Context) error {
 	defer offering.Wait()
 	defer hush()
 	if err := h.retry(ctx, "end the turns of an earlier run", h.bury); err != nil {
+		return nil // only ctx ends the retries
+	}
+	if err := h.retry(ctx, "forget the background work of an earlier run", h.forgetJobs); err != nil {
 		return nil // only ctx ends the retries
 	}
 	hints, err := h.cfg.DB.Listen(ctx, wakeTopic(h.cfg.Name))
@@ -168,6 +174,10 @@ func (h *Host) finish(running *sync.WaitGroup, interrupt context.CancelCauseFunc
 		if err := s.session.Close(); err != nil {
 			h.cfg.Logger.Warn("closing a session failed", "chat", chat, "err", err)
 		}
+	}
+	h.jobsChanged()
+	if err := h.tellJobs(h.persist); err != nil {
+		h.cfg.Logger.Debug("cannot say that the background work has ended; the next run does", "err", err)
 	}
 }
 
@@ -230,7 +240,7 @@ func (h *Host) look(ctx context.Context, running *sync.WaitGroup) error {
 		h.interrupt(id, errDisowned)
 	}
 	h.tighten(ctx)
-	err = errors.Join(h.runErrands(ctx, running), h.lowerIdle(ctx), h.closeIdle(ctx))
+	err = errors.Join(h.runErrands(ctx, running), h.lowerIdle(ctx), h.closeIdle(ctx), h.tellJobs(ctx))
 	for _, o := range orders {
 		h.begin(ctx, running, o)
 	}

@@ -164,6 +164,9 @@ func (t *hostTurn) work(ctx context.Context) (result runner.Result) {
 		}
 		result.Outcome, result.Reason = runner.Broken, err.Error()
 	}
+	if errors.Is(context.Cause(ctx), errStopped) && t.h.busy(s) {
+		t.h.discard(s) // a stop ends what goes on in the background too, and nothing else is sure to
+	}
 	if err := t.h.remember(t.h.persist, s); err != nil {
 		t.rec.logger.Warn("cannot keep the resume token", "err", err)
 	}

@@ -132,10 +132,12 @@ func (s *Chats) dispatch(t *store.Txn, c *Chat) error {
 type Stopped struct {
 	Turn    bool // a turn is being interrupted
 	Prompts int  // that were waiting and will not be run
+	Jobs    int  // that go on in the background of the chat's session, and are ended
 }
 
 // Stop ends the chat's turn and every prompt that came before at, which is on the clock of Prompt.At; a zero at means all
-// that wait. With session it also ends the agent's process; the next prompt resumes it.
+// that wait. With session it also ends the agent's process; the next prompt resumes it. What goes on in the background of the
+// chat's session ends in either case: with the turn, or where none runs with the process.
 func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopped, error) {
 	c, err := s.Get(t, id)
 	if err != nil {
@@ -158,7 +160,10 @@ func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopp
 	if len(keep) == 0 {
 		c.WaitsFor = ""
 	}
-	if session {
+	if done.Jobs, err = s.ownJobs(t, id); err != nil {
+		return Stopped{}, err
+	}
+	if session || done.Jobs > 0 && (c.Active == nil || !c.Active.Running) {
 		c.CloseSeq++
 	}
 	if c.Active != nil {

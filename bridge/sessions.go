@@ -19,9 +19,10 @@ type hostSession struct {
 	folder   string
 	session  runner.Session
 	closeSeq int
-	turn     *hostTurn // that uses it; nil while idle
-	last     *hostTurn // whose words name the chat when the agent acts between turns
-	idle     time.Time // since when
+	turn     *hostTurn      // that uses it; nil while idle
+	last     *hostTurn      // whose words name the chat when the agent acts between turns
+	idle     time.Time      // since when
+	jobs     map[string]Job // by the runtime's id, what goes on in the background; guarded by Host.mu
 }
 
 // session returns the open session for the turn's chat, opening or resuming it as needed, and marks it as used.
@@ -117,6 +118,9 @@ func (h *Host) user(s *hostSession) (t *hostTurn, between bool) {
 }
 
 func (h *Host) sink(s *hostSession, e runner.Event) {
+	if e.Kind == runner.BackgroundEvent {
+		h.background(s, e.Background)
+	}
 	t, between := h.user(s)
 	if between {
 		h.cfg.Logger.Debug("event outside of a turn", "chat", s.chat, "kind", string(e.Kind))
@@ -145,6 +149,7 @@ func (h *Host) shut(s *hostSession) {
 	if err := s.session.Close(); err != nil {
 		h.cfg.Logger.Warn("closing a session failed", "chat", s.chat, "err", err)
 	}
+	h.jobsChanged()
 }
 
 // remember keeps the session's resume token.
@@ -165,7 +170,8 @@ func (h *Host) remember(ctx context.Context, s *hostSession) error {
 	})
 }
 
-// closeIdle ends the sessions that nobody used for SessionIdle, and those whose chat asked for it. Turns begin on the same
+// closeIdle ends the sessions that nobody used for SessionIdle, unless something goes on in their background, and those whose
+// chat asked for it. Turns begin on the same
 // goroutine, so none of them can want a session that is being closed here.
 func (h *Host) closeIdle(ctx context.Context) error {
 	h.mu.Lock()
@@ -195,7 +201,7 @@ func (h *Host) closeIdle(ctx context.Context) error {
 		m, err := decode[Mirror](docs[i].Value)
 		asked := err == nil && m.CloseSeq != s.closeSeq
 		h.mu.Lock()
-		end := s.turn == nil && h.sessions[s.chat] == s && (asked || time.Since(s.idle) >= h.cfg.SessionIdle)
+		end := s.turn == nil && h.sessions[s.chat] == s && (asked || len(s.jobs) == 0 && time.Since(s.idle) >= h.cfg.SessionIdle)
 		if end {
 			delete(h.sessions, s.chat)
 		}
