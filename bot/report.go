@@ -130,7 +130,7 @@ func reportOf(k task.Task) formatting.Message {
 		return m.Message()
 	}
 	if said := strings.TrimSpace(formatting.StripInternal(r.Done.Said)); said != "" && !k.InChat { // in the chat it stands there already
-		m.Text("\n").Expandable(front(formatting.Visible(said), maxReportWords))
+		m.Text("\n").Append(quotedWords(said))
 	}
 	changes(&m, r.Done)
 	refusals(&m, r.Done)
@@ -142,6 +142,25 @@ func reportOf(k task.Task) formatting.Message {
 		m.Text(", " + plural(int(n), "token"))
 	}
 	return m.Split()[0]
+}
+
+// quotedWords are an agent's words as Markdown within a quotation, so that nothing in them can pass for the report around
+// them: their beginning, if they are long.
+func quotedWords(said string) formatting.Message {
+	parts := formatting.Render(bridge.Quoted(formatting.Visible(said)), formatting.Options{Limit: maxReportWords})
+	if len(parts) == 0 {
+		return formatting.Message{}
+	}
+	m := parts[0]
+	for i, e := range m.Entities {
+		if e.Type == formatting.TypeBlockquote {
+			m.Entities[i].Type = formatting.TypeExpandable
+		}
+	}
+	if len(parts) > 1 {
+		m.Text += "\n…"
+	}
+	return m
 }
 
 // front is the beginning of a text, cut between characters.

@@ -71,7 +71,7 @@ The agent works in %s; its model is scripted, everything else is real.
 
   Write to the bot, for example:  Fix the failing test
   Also:  Add a function · Run the tests · Explain main.go · /help · /mode
-  A number taps the button with that number.  quit  leaves.
+  A number taps the button with that number. A line that ends in \ goes on on the next.  quit  leaves.
 
 `
 
@@ -102,6 +102,7 @@ func runTerminal(ctx context.Context, t *terminal) error {
 			}
 		}
 	}()
+	begun := "" // of a message of several lines
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,6 +112,11 @@ func runTerminal(ctx context.Context, t *terminal) error {
 				t.rest(ctx, func() bool { return false })
 				return nil
 			}
+			if first, more := strings.CutSuffix(line, `\`); more {
+				begun += first + "\n"
+				continue
+			}
+			line, begun = begun+line, ""
 			if line == "quit" || line == "exit" {
 				return nil
 			}

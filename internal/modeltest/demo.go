@@ -24,6 +24,8 @@ func Demo() Script {
 			return true
 		}
 		switch {
+		case has("say what should be done next"):
+			t.say(followUps(prompt))
 		case has("the plan is approved"):
 			t.implement()
 		case has("the plan is not approved yet"):
@@ -47,6 +49,14 @@ func Demo() Script {
 		}
 		return t.reply
 	}
+}
+
+// followUps says what should follow a finished task, in the form that Drawbridge asks for.
+func followUps(prompt string) string {
+	if strings.Contains(prompt, "fix") {
+		return `{"tasks":[{"title":"Run the tests once more","steps":["Run the tests"]}]}`
+	}
+	return `{"tasks":[]}`
 }
 
 const abilities = `I am the scripted model of the demonstration: no real model is behind me, but everything else is real. The files, the commands, the questions to you and your answers take the same way as with any other model.

@@ -19,6 +19,8 @@ func DemoFor(a AgentTools) Script {
 		t := hear(r)
 		prompt := strings.ToLower(reminders.ReplaceAllString(t.prompt, ""))
 		switch {
+		case strings.Contains(prompt, "say what should be done next"):
+			t.say(followUps(prompt))
 		case strings.Contains(prompt, "fix"):
 			t.fixWith(a)
 		case strings.Contains(prompt, "run") && strings.Contains(prompt, "test"):
