@@ -41,4 +41,5 @@ const (
 	WhyAgents   = "agents"           // sub-agents
 	WhyMultiple = "multiple"         // questions that take several of their options
 	WhySecrets  = "secret_questions" // questions whose answer is a secret
+	WhyProposes = "proposals"        // a tool by which the agent proposes tasks
 )

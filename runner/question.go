@@ -30,6 +30,9 @@ const (
 	KindTool       QuestionKind = "tool"
 	KindPlan       QuestionKind = "plan"
 	KindQuestion   QuestionKind = "question"
+	// KindProposal is a task that the agent proposes. A gateway that does not know the kind has nothing to show of it, and so
+	// no button that allows it.
+	KindProposal QuestionKind = "proposal"
 )
 
 // Question is what a runtime asks. It holds every byte that is to be run or written; the digest of a Question is taken
@@ -47,6 +50,8 @@ type Question struct {
 	Arguments RawArguments `json:"arguments,omitempty"`
 	Plan      string       `json:"plan,omitempty"`    // KindPlan: Markdown
 	Queries   []Query      `json:"queries,omitempty"` // KindQuestion
+	// Proposal is what would be made: KindProposal.
+	Proposal *Proposal `json:"proposal,omitempty"`
 	// Actions are the buttons; empty means the usual ones for the kind (see UsualActions).
 	Actions []Action `json:"actions,omitempty"`
 	// Categories say what the action does. Empty means unknown.
@@ -111,6 +116,9 @@ const (
 	ActionDeny         = "deny"
 )
 
+// ActionMake makes what was proposed.
+const ActionMake = "make"
+
 // The ids of a plan's actions.
 const (
 	ActionImplement     = "implement"      // at most auto-accept-edits for that turn
@@ -125,7 +133,7 @@ func UsualActions(kind QuestionKind) []Action {
 	switch kind {
 	case KindQuestion:
 		return nil
-	case KindCommand, KindFileChange, KindTool, KindPlan:
+	case KindCommand, KindFileChange, KindTool, KindPlan, KindProposal:
 	}
 	return []Action{
 		{ID: ActionAllow, Label: "Allow", Style: StyleSuccess, Allows: true},
@@ -168,6 +176,8 @@ type Answer struct {
 	Answers map[string][]string `json:"answers,omitempty"`
 	Source  Source              `json:"source"`
 	By      string              `json:"by,omitempty"` // the person's name, for SourceUser
+	// Made is the id of what a proposal has become.
+	Made string `json:"made,omitempty"`
 }
 
 // Allows reports whether the action may be carried out.
