@@ -221,6 +221,8 @@ func (s *Service) take(ctx context.Context, a *asking, r Record, d Decision) (ru
 	case d.ID != r.ID || d.Digest != r.Digest:
 		s.log.ErrorContext(ctx, "a decision was made for something else", "approval", r.ID)
 		own(runner.SourceRuntime, "The decision was made for something else.")
+	case answer.Allows() && a.q.Kind == runner.KindProposal:
+		answer.Made = r.ID.Made() // in the commit of the decision: nothing is left to be carried out
 	case answer.Allows():
 		if a.q.Check != nil {
 			if files, err := a.q.Check(); err != nil || files != a.files {
@@ -238,6 +240,9 @@ func (s *Service) take(ctx context.Context, a *asking, r Record, d Decision) (ru
 	if err := s.hand(ctx, r.ID, d); err != nil {
 		s.log.WarnContext(ctx, "a decision could not be handed over", "approval", r.ID, "err", err)
 		s.postpone(r.ID, Lost)
+		if answer.Made != "" {
+			return answer, true // it is made all the same
+		}
 		return refusal(runner.SourceShutdown, "The decision could not be confirmed."), true
 	}
 	return answer, true

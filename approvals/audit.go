@@ -184,14 +184,15 @@ func (l AuditLine) clean() AuditLine {
 	l.Event = listed(l.Event, EventOther, EventDecision, EventRevoked, EventMode, EventPeople)
 	l.ID, l.Host, l.Chat = ID(identifier(string(l.ID))), identifier(l.Host), chatIdentifier(l.Chat)
 	l.Session, l.Run, l.Turn, l.Prompted = identifier(l.Session), identifier(l.Run), identifier(l.Turn), identifier(l.Prompted)
-	l.Kind = string(listed(runner.QuestionKind(l.Kind), "", runner.KindCommand, runner.KindFileChange, runner.KindTool, runner.KindPlan, runner.KindQuestion))
+	l.Kind = string(listed(runner.QuestionKind(l.Kind), "", runner.KindCommand, runner.KindFileChange, runner.KindTool, runner.KindPlan,
+		runner.KindQuestion, runner.KindProposal))
 	l.Mode = listed(l.Mode, "", policy.Modes()...)
 	l.Interaction = listed(l.Interaction, "", policy.Default, policy.Plan)
 	l.Decision = listed(l.Decision, "", runner.Allowed, runner.Denied, runner.Withdrawn)
 	l.Source = listed(l.Source, "", runner.SourceUser, runner.SourceRule, runner.SourceGrant, runner.SourceReviewer,
 		runner.SourceRuntime, runner.SourceTimeout, runner.SourceShutdown)
 	if l.Action != "" {
-		l.Action = listed(l.Action, "own", runner.ActionAllow, runner.ActionAllowSession, runner.ActionAllowProject, runner.ActionDeny)
+		l.Action = listed(l.Action, "own", runner.ActionAllow, runner.ActionAllowSession, runner.ActionAllowProject, runner.ActionDeny, runner.ActionMake)
 	}
 	l.Grant = listed(l.Grant, "", ScopeSession, ScopeProject)
 	l.Digest = identifier(l.Digest)

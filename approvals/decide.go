@@ -126,6 +126,9 @@ func (s *Service) decideIn(t *store.Txn, tap Tap) (Outcome, error) {
 	if action.Allows {
 		d.Decision = runner.Allowed
 	}
+	if d, err = s.made(t, r, d); err != nil {
+		return Outcome{}, err
+	}
 	if action.Grant != "" {
 		if err := giveIn(t, r, action.Grant, d); err != nil {
 			return Outcome{}, err

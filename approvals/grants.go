@@ -56,7 +56,7 @@ func offer(a *asking) *Grant {
 			return nil
 		}
 		g.Folder, g.Tool = "", q.Tool
-	case runner.KindPlan, runner.KindQuestion:
+	case runner.KindPlan, runner.KindQuestion, runner.KindProposal:
 		return nil
 	}
 	return g
@@ -124,7 +124,7 @@ func (g Grant) fits(q runner.Question) bool {
 		})
 	case runner.KindTool:
 		return g.Tool != "" && g.Tool == q.Tool
-	case runner.KindPlan, runner.KindQuestion:
+	case runner.KindPlan, runner.KindQuestion, runner.KindProposal:
 	}
 	return false
 }

@@ -31,7 +31,7 @@ func (a *asking) keepable() bool {
 	switch a.q.Kind {
 	case runner.KindCommand, runner.KindFileChange, runner.KindTool:
 		return true
-	case runner.KindPlan, runner.KindQuestion:
+	case runner.KindPlan, runner.KindQuestion, runner.KindProposal:
 	}
 	return false
 }

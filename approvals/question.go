@@ -43,8 +43,18 @@ func prepare(run Run, q runner.Question) (*asking, string) {
 func malformed(q runner.Question) string {
 	switch q.Kind {
 	case runner.KindCommand, runner.KindFileChange, runner.KindTool, runner.KindPlan, runner.KindQuestion:
+	case runner.KindProposal:
+		if q.Proposal == nil {
+			return "It proposes nothing."
+		}
+		if err := q.Proposal.Check(); err != nil {
+			return err.Error() + "."
+		}
 	default:
 		return "Its kind is unknown."
+	}
+	if q.Proposal != nil && q.Kind != runner.KindProposal {
+		return "Its kind proposes nothing."
 	}
 	b, err := json.Marshal(q)
 	if err != nil {
@@ -120,7 +130,7 @@ func actions(q runner.Question, grantable bool) ([]runner.Action, string) {
 func categorise(q runner.Question, in policy.Workspace) []policy.Category {
 	c := slices.Clone(q.Categories)
 	switch q.Kind {
-	case runner.KindPlan, runner.KindQuestion:
+	case runner.KindPlan, runner.KindQuestion, runner.KindProposal:
 		c = append(c, policy.Question)
 	case runner.KindFileChange:
 		for _, f := range q.Files {
@@ -160,8 +170,9 @@ func digest(q runner.Question, files string) string {
 		Arguments []byte              `json:"arguments"`
 		Plan      string              `json:"plan"`
 		Queries   []runner.Query      `json:"queries"`
+		Proposal  *runner.Proposal    `json:"proposal,omitempty"` // what is asked without one keeps the digest that it had
 		Digest    string              `json:"digest"`
-	}{q.Kind, q.Command, q.Folder, q.Files, q.Tool, q.Arguments, q.Plan, q.Queries, files})
+	}{q.Kind, q.Command, q.Folder, q.Files, q.Tool, q.Arguments, q.Plan, q.Queries, q.Proposal, files})
 	if err != nil {
 		panic("approvals: digest: " + err.Error()) // strings and slices of strings always have a form in JSON
 	}

@@ -39,6 +39,13 @@ func (id ID) Host() string {
 	return string(id[:dot])
 }
 
+// Made is the id of what a proposal becomes that is made by this approval: the same one for everybody, so that it is made
+// once.
+func (id ID) Made() string {
+	random := string(id[strings.LastIndexByte(string(id), '.')+1:])
+	return "p" + strings.ToLower(random[:min(12, len(random))])
+}
+
 // Record is an approval as the host publishes it, under AskKey. Only the host writes it; what is asked never
 // changes after it was published, only how it stands and who waits for it.
 type Record struct {

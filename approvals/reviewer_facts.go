@@ -95,7 +95,7 @@ func facts(r ReviewRequest) (string, error) {
 		if f.Arguments, err = arguments(q.Arguments, in); err != nil {
 			return "", err
 		}
-	case runner.KindPlan, runner.KindQuestion:
+	case runner.KindPlan, runner.KindQuestion, runner.KindProposal:
 		return "", errNotForReview
 	default:
 		return "", errNotForReview

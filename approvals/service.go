@@ -54,6 +54,9 @@ type Config struct {
 	// Decided runs on the gateway that made the decision by Decide or Sweep. It runs a second time, with d.Gone set, when
 	// it is found that the host died before it took an allowing decision.
 	Decided func(t *store.Txn, r Record, d Decision) error
+	// Make makes on the gateway, in the commit of the decision, what a person has decided to have made of a proposal. Where
+	// that is impossible by now it says why, in a sentence for the agent, and the decision is a denial. Without it nothing is made.
+	Make func(t *store.Txn, r Record, d Decision) (problem string, err error)
 	// Reviewed runs on the host at each step of a review, in a commit of its own. An error from it makes a reviewer's yes
 	// count for nothing.
 	Reviewed func(t *store.Txn, run Run, r runner.Review) error

@@ -47,7 +47,8 @@ func (s *Summary) Lacking() bool {
 	}
 	people := 0
 	for _, r := range s.Refusals {
-		if r.Source == runner.SourceUser || r.Withdrawn {
+		// A proposal that is not made keeps nothing of the work from being done.
+		if r.Source == runner.SourceUser || r.Withdrawn || r.Kind == runner.KindProposal {
 			people++
 		}
 	}
