@@ -8,6 +8,7 @@ import (
 	"drawbridge/approvals"
 	"drawbridge/formatting"
 	"drawbridge/internal/store"
+	"drawbridge/policy"
 	"drawbridge/runner"
 )
 
@@ -30,6 +31,9 @@ type card struct {
 	// Answers are those to the first queries of a question with several; Picked is chosen so far of the next one.
 	Answers map[string][]string `json:"answers,omitempty"`
 	Picked  []string            `json:"picked,omitempty"`
+	// Zone is the one in which the times of a proposal are shown, and Held the mode to which it would be held.
+	Zone string      `json:"zone,omitempty"`
+	Held policy.Mode `json:"held,omitempty"`
 	// Edited is where the plan stands that is implemented instead of the agent's.
 	Edited string `json:"edited,omitempty"`
 }
@@ -69,6 +73,9 @@ func (b *Bot) postCard(t *store.Txn, r approvals.Record) error {
 	}
 	c, known, err := store.Get[card](t, cardKey(r.ID))
 	if err != nil {
+		return err
+	}
+	if impossible, err := b.propose(t, r, &c); err != nil || impossible {
 		return err
 	}
 	if known {

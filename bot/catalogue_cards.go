@@ -46,6 +46,13 @@ const (
 	textTakeBack     = "Take back"
 	textOmitted      = "Something that the agent did could not be shown here; the gateway's log says why."
 
+	// What an agent proposes.
+	textNow          = "Once, as soon as there is a place for it"
+	textProject      = "Project: "
+	textHeld         = ", held to "
+	textProposerGone = "The task that proposes this is gone."
+	textNotMade      = "Not made: "
+
 	// An edited plan.
 	textPlanEdited    = "Implement this version of the plan?"
 	textPlanEditedFor = "It is implemented like the agent's own: under auto-accept-edits at most. Nothing runs before you tap."
@@ -87,6 +94,11 @@ func cardTitle(q runner.Question) string {
 		return fmt.Sprintf("Change these %d files?", len(q.Files))
 	case runner.KindTool:
 		return "Use this tool?"
+	case runner.KindProposal:
+		if q.Proposal != nil && q.Proposal.When != "" {
+			return "Proposed schedule"
+		}
+		return "Proposed task"
 	case runner.KindPlan:
 		return "Carry out this plan?"
 	case runner.KindQuestion:
@@ -164,6 +176,9 @@ func cardOutcome(q runner.Question, s approvals.Stand) string {
 		case d.Action == runner.ActionAllowProject:
 			allowed += ", for this project"
 		}
+	}
+	if words := proposalOutcome(q, s.Decision, who); words != "" {
+		return words
 	}
 	if q.Terminal != "" {
 		if words, ok := terminalOutcome(s, allowed); ok {

@@ -102,6 +102,7 @@ const (
 	textOriginFollow  = "follows another task"
 	textOriginEvent   = "came from outside"
 	textOriginPending = "for a person"
+	textOriginAgent   = "proposed by an agent"
 	textHook          = "The hook "
 	textHookFailed    = " did not end well"
 	textHookStopped   = ". It was ended with the gateway."

@@ -106,6 +106,9 @@ func newTalk(t *testing.T, o talkOptions) *talk {
 	k.approvals = approvals.New(approvals.Config{
 		DB: db, Logger: k.log, Beat: talkBeat, DeadAfter: talkDead, Reread: 2 * talkBeat, SweepEvery: talkBeat,
 		Decided: func(t *store.Txn, r approvals.Record, d approvals.Decision) error { return k.bot.Decided(t, r, d) },
+		Make: func(t *store.Txn, r approvals.Record, d approvals.Decision) (string, error) {
+			return k.bot.Make(t, r, d)
+		},
 	})
 	k.chats = bridge.NewChats(bridge.ChatsConfig{
 		DB: db, Logger: k.log, Approvals: k.approvals, DefaultMode: o.mode, DefaultProject: "demo", DefaultRuntime: "script",
@@ -181,7 +184,7 @@ func (k *talk) host(o talkOptions) (stop func()) {
 	ends := []func(){k.run(svc.Run), k.run(bridge.NewHost(c).Run)}
 	select {
 	case <-ready:
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		k.t.Fatal("the host does not come up")
 	}
 	until(k.t, "the first beat", func() bool {
@@ -259,7 +262,7 @@ func (k *talk) reads(chat int64, after int, parts ...string) seen {
 	k.t.Helper()
 	var found seen
 	var all []seen
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(60 * time.Second)
 	for found.ID == 0 {
 		all = k.rig.chat(chat)
 		for _, m := range all {
@@ -291,7 +294,7 @@ func holds(text string, parts ...string) bool {
 func (k *talk) becomes(chat int64, id int, parts ...string) seen {
 	k.t.Helper()
 	var m seen
-	limit := time.Now().Add(20 * time.Second)
+	limit := time.Now().Add(60 * time.Second)
 	for {
 		m = k.message(chat, id)
 		if holds(m.Text, parts...) && (len(m.Buttons) == 0 || slices.Equal(m.labels(), []string{textResume})) {

@@ -29,6 +29,7 @@ func openFace(r approvals.Record, c card) face {
 	if can := cardCategories(r.Question); can != "" {
 		top.Text(textCan + can + "\n")
 	}
+	proposalHead(&top, r, c)
 	smallPrint(&end, r)
 	if c.Under != "" {
 		end.Text(" (" + c.Under + ")")
@@ -136,6 +137,11 @@ func cardBody(m *formatting.Builder, q runner.Question, c *card) {
 		if len(q.Arguments) > 0 {
 			m.Pre("json", formatting.Visible(arguments(q.Arguments))).Text("\n")
 		}
+	case runner.KindProposal:
+		if c == nil && q.Proposal != nil { // else it stands at the head
+			m.Text(oneLine(q.Proposal.Title) + proposedTime(*q.Proposal) + "\n")
+		}
+		proposalSteps(m, q)
 	case runner.KindPlan:
 		planBody(m, q, c != nil)
 	case runner.KindQuestion:
@@ -283,6 +289,8 @@ func wholeFile(q runner.Question) (name, content string) {
 			return "tool.txt", ""
 		}
 		return "tool.txt", oneLine(q.Tool) + "\n" + formatting.Visible(arguments(q.Arguments))
+	case runner.KindProposal:
+		return "task.txt", wholeProposal(q)
 	case runner.KindPlan:
 		return "plan.md", formatting.Visible(q.Plan)
 	case runner.KindQuestion:

@@ -135,6 +135,8 @@ func origin(k task.Task) string {
 		return textOriginEvent
 	case task.OriginPending:
 		return textOriginPending
+	case task.OriginProposal:
+		return textOriginAgent
 	}
 	return ""
 }

@@ -260,7 +260,7 @@ func plainly(q runner.Question, c policy.Category) bool {
 		return c == policy.Terminal || c == policy.Write || c == policy.Read
 	case runner.KindFileChange:
 		return c == policy.Write || c == policy.Delete && !slices.ContainsFunc(q.Files, func(f runner.FileChange) bool { return f.Op != runner.FileDelete })
-	case runner.KindPlan, runner.KindQuestion:
+	case runner.KindPlan, runner.KindQuestion, runner.KindProposal:
 		return c == policy.Question
 	case runner.KindTool:
 	}

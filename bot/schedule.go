@@ -96,12 +96,21 @@ func (b *Bot) plan(t *store.Txn, s author, text, help string, read func(zone str
 
 // refuseWork says why nothing was planned. What is not a person's mistake stays an error.
 func (b *Bot) refuseWork(t *store.Txn, s author, zone string, err error) error {
+	words, err := workFault(zone, err)
+	if err != nil {
+		return err
+	}
+	return b.say(t, s.chat, s.message, words)
+}
+
+// workFault is why work can't be planned, in words. What is not the mistake of whoever wants it stays an error.
+func workFault(zone string, err error) (string, error) {
 	var refused *task.SpecError
 	switch {
 	case errors.As(err, &refused):
 		loc, zoneErr := task.Zone(zone)
 		if zoneErr != nil {
-			return zoneErr
+			return "", zoneErr
 		}
 		var next []string
 		for _, at := range refused.Next {
@@ -111,25 +120,25 @@ func (b *Bot) refuseWork(t *store.Txn, s author, zone string, err error) error {
 		if len(next) > 0 {
 			text += "\n" + textThen + strings.Join(next, ", ")
 		}
-		return b.say(t, s.chat, s.message, text)
+		return text, nil
 	case errors.Is(err, bridge.ErrNoProject):
-		return b.say(t, s.chat, s.message, textProjectNone)
+		return textProjectNone, nil
 	case errors.Is(err, bridge.ErrNoRuntime), errors.Is(err, bridge.ErrNoHost):
-		return b.say(t, s.chat, s.message, textNoRuntime)
+		return textNoRuntime, nil
 	case errors.Is(err, task.ErrMode):
-		return b.say(t, s.chat, s.message, textNotLooser)
+		return textNotLooser, nil
 	case errors.Is(err, task.ErrTooMany):
-		return b.say(t, s.chat, s.message, textTooMany)
+		return textTooMany, nil
 	case errors.Is(err, task.ErrTooLong):
-		return b.say(t, s.chat, s.message, textTooMuch)
+		return textTooMuch, nil
 	case errors.Is(err, task.ErrEmpty):
-		return b.say(t, s.chat, s.message, textNothingToDo)
+		return textNothingToDo, nil
 	case errors.Is(err, task.ErrNotFound):
-		return b.say(t, s.chat, s.message, textScheduleGone)
+		return textScheduleGone, nil
 	case errors.Is(err, task.ErrZone):
-		return b.say(t, s.chat, s.message, textZoneWrong)
+		return textZoneWrong, nil
 	}
-	return err
+	return "", err
 }
 
 // describe writes what a schedule does, when, and its next times.
@@ -139,7 +148,7 @@ func (b *Bot) describe(m *formatting.Builder, sch task.Schedule) {
 		loc = time.UTC
 	}
 	m.Bold(oneLine(sch.Title)).Text("\n" + upper(specWords(sch.Spec, loc)) + " (" + loc.String() + ")")
-	next := sch.Upcoming(3)
+	next := sch.Upcoming(comingTimes)
 	switch {
 	case sch.State == task.Paused:
 		m.Text("\n" + textPaused)
@@ -149,14 +158,19 @@ func (b *Bot) describe(m *formatting.Builder, sch task.Schedule) {
 	case len(next) == 0:
 		m.Text("\n" + textScheduleEnded)
 	default:
-		m.Text("\n" + textNext)
-		for i, at := range next {
-			if i > 0 {
-				m.Text(", ")
-			}
-			m.Text(at.In(loc).Format("Mon 2 Jan 15:04"))
-		}
+		m.Text("\n" + textNext + coming(next, loc))
 	}
+}
+
+// comingTimes is how many of the times to come are said.
+const comingTimes = 3
+
+func coming(times []time.Time, loc *time.Location) string {
+	var out []string
+	for _, at := range times {
+		out = append(out, at.In(loc).Format("Mon 2 Jan 15:04"))
+	}
+	return strings.Join(out, ", ")
 }
 
 func upper(s string) string {

@@ -54,6 +54,9 @@ func newGateway(o Options, db store.DB) (*gateway, error) {
 		DB: db, Logger: o.Logger, Deadline: c.Timing.ApprovalDeadline, Beat: c.Timing.Beat, DeadAfter: c.Timing.DeadAfter,
 		Reread: c.Timing.Reread, SweepEvery: c.Timing.Sweep,
 		Decided: func(t *store.Txn, r approvals.Record, d approvals.Decision) error { return g.bot.Decided(t, r, d) },
+		Make: func(t *store.Txn, r approvals.Record, d approvals.Decision) (string, error) {
+			return g.bot.Make(t, r, d)
+		},
 	})
 	g.chats = bridge.NewChats(bridge.ChatsConfig{
 		DB: db, Logger: o.Logger, Approvals: g.approvals, DefaultMode: defaultMode(c), DefaultProject: defaultProject(c), DefaultRuntime: c.DefaultRuntime,
