@@ -26,6 +26,8 @@ type Hands struct {
 	Agent func(line string) Call
 	// Questions asks a person several things at once; nil where the agent has no tool for it.
 	Questions func(list []Asked) Call
+	// Propose proposes a task, with the arguments of the tool that Drawbridge offers for it; nil where the agent has none.
+	Propose func(arguments string) Call
 	// Plan hands over a plan, by a call or by a text that ends the turn; nil where the agent does not plan.
 	Plan func(plan string) Reply
 	// Refused is the beginning of a tool's result that says that it was not allowed.
@@ -54,6 +56,7 @@ type Asked struct {
 //	read PATH           calls the tool that reads it, and says the result
 //	ask QUESTION|A|B    calls the tool that asks a person, and says the result
 //	questions JSON      calls it for a list of Asked, and says the result; backwards, if one of them is secret
+//	propose JSON        calls the tool that proposes a task with these arguments, and says the result
 //	agent LINE          calls the tool that gives the line to a sub-agent
 //	plan TEXT           hands over a plan, in which \n begins a new line
 //	turns               says how many prompts the conversation has
@@ -114,7 +117,7 @@ func (f *follower) reply() Reply {
 				return reply
 			}
 			calls = reply.Calls
-		case "run", "sandboxed", "background", "tool", "agent", "questions":
+		case "run", "sandboxed", "background", "tool", "agent", "questions", "propose":
 			call, ok := f.hands.call(word, rest)
 			if !ok {
 				f.say = append(f.say, "I have no hand for this: "+line)
@@ -169,6 +172,8 @@ func (h Hands) call(word, rest string) (Call, bool) {
 		return h.Tool(name, path), true
 	case word == "agent" && h.Agent != nil:
 		return h.Agent(rest), true
+	case word == "propose" && h.Propose != nil:
+		return h.Propose(rest), true
 	case word == "questions" && h.Questions != nil:
 		var list []Asked
 		if json.Unmarshal([]byte(rest), &list) != nil {
@@ -189,7 +194,7 @@ func (f *follower) heard(word, rest string) {
 		slices.Reverse(letters)
 		result = string(letters)
 	}
-	if word == "read" || word == "ask" || word == "questions" || strings.HasPrefix(result, f.hands.Refused) {
+	if word == "read" || word == "ask" || word == "questions" || word == "propose" || strings.HasPrefix(result, f.hands.Refused) {
 		f.say = append(f.say, result)
 	}
 }

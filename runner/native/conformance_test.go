@@ -31,6 +31,9 @@ func hands() modeltest.Hands {
 			}
 			return modeltest.CallOf("ask_user", args{"questions": questions})
 		},
+		Propose: func(arguments string) modeltest.Call {
+			return modeltest.Call{Name: runner.ProposeTool, Arguments: arguments}
+		},
 		Plan: func(plan string) modeltest.Reply {
 			return modeltest.Reply{Calls: []modeltest.Call{modeltest.CallOf("submit_plan", args{"plan": plan})}}
 		},

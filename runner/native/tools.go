@@ -104,6 +104,7 @@ func tools() []tool {
 			Parameters: schema(`"steps":{"type":"array","items":`+schemaOf(`"text":`+str("The step, in a few words.")+
 				`,"state":{"type":"string","enum":["pending","in_progress","done"]}`, "text", "state")+`}`, "steps"),
 		}, planUpdatePlan, always},
+		proposeTool(),
 		{chatapi.Tool{
 			Name: "submit_plan", Description: "Hand the finished plan over to a person, who decides about it. Ends your turn.",
 			Parameters: schema(`"plan":`+str("The whole plan, in Markdown."), "plan"),

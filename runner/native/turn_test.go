@@ -188,9 +188,9 @@ func TestTheModelIsToldWhoItIs(t *testing.T) {
 		t.Errorf("planning: %s", system(2))
 	}
 	for i, want := range []string{
-		"read_file list_dir glob grep edit write_file shell ask_user update_plan",
-		"read_file list_dir glob grep edit write_file shell ask_user update_plan",
-		"read_file list_dir glob grep ask_user update_plan submit_plan",
+		"read_file list_dir glob grep edit write_file shell ask_user update_plan propose_task",
+		"read_file list_dir glob grep edit write_file shell ask_user update_plan propose_task",
+		"read_file list_dir glob grep ask_user update_plan propose_task submit_plan",
 	} {
 		if got := strings.Join(r[i].Tools, " "); got != want {
 			t.Errorf("request %d offers %s, want %s", i, got, want)

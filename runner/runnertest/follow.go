@@ -26,6 +26,7 @@ import (
 //	read PATH              asks and reads the file, and says what it holds
 //	ask QUESTION|A|B       asks a person, and says the answer; without options the person answers in their own words
 //	questions JSON         asks a person a list of them, as modeltest.Asked has it, and says the answers
+//	propose JSON           proposes a task, with the arguments of runner.ProposeTool, and says what came of it
 //	plan TEXT              shows a plan, in which \n begins a new line, and says what was decided
 //	sleep DURATION         waits
 //	notice TEXT            tells a notice
@@ -95,6 +96,8 @@ func (s *Scripted) follow(word, rest, line string) {
 		s.question(rest)
 	case "questions":
 		s.questions(rest)
+	case "propose":
+		s.Say(s.Propose(rest))
 	case "plan":
 		a := s.Ask(runner.Question{
 			Kind: runner.KindPlan, Title: "Plan", Plan: strings.ReplaceAll(rest, `\n`, "\n"), Categories: []policy.Category{policy.Question},

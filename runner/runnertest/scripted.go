@@ -166,6 +166,22 @@ func (s *Scripted) Ask(q runner.Question) runner.Answer {
 	return s.act(&item, q, func() error { return nil })
 }
 
+// Propose proposes a task, with the arguments of runner.ProposeTool, and returns what an agent is told of it.
+func (s *Scripted) Propose(arguments string) string {
+	p, err := runner.ParseProposal(json.RawMessage(arguments))
+	if err != nil {
+		item := runner.Item{ID: s.id(), Kind: runner.ItemToolCall, Status: runner.ItemRunning, Title: runner.ProposeTool}
+		s.Emit(runner.Event{Kind: runner.ItemStarted, Item: clone(&item)})
+		item.Status, item.Text = runner.ItemFailed, err.Error()
+		s.Emit(runner.Event{Kind: runner.ItemCompleted, Item: clone(&item)})
+		return err.Error()
+	}
+	q := p.Question()
+	q.Folder = s.Folder()
+	item := runner.Item{ID: s.id(), Kind: runner.ItemToolCall, Status: runner.ItemRunning, Title: runner.ProposeTool}
+	return p.Told(s.act(&item, q, func() error { return nil }))
+}
+
 // act tells an item's life around a question and what is done when the answer allows it.
 func (s *Scripted) act(item *runner.Item, q runner.Question, do func() error) runner.Answer {
 	s.Emit(runner.Event{Kind: runner.ItemStarted, Item: clone(item)})
