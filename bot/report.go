@@ -141,6 +141,9 @@ func reportOf(k task.Task) formatting.Message {
 	if n := r.Tokens(); n > 0 {
 		m.Text(", " + plural(int(n), "token"))
 	}
+	if r.Usage.Cost > 0 {
+		m.Text(", " + dollars(r.Usage.Cost))
+	}
 	return m.Split()[0]
 }
 
@@ -212,6 +215,14 @@ func refusals(m *formatting.Builder, s bridge.Summary) {
 		}
 		m.Text("\n• Not allowed: ").Code(formatting.Visible(formatting.Inline(r.What, 200))).Text(" – " + refusedBy(r.Source, formatting.Inline(r.By, 60), r.Withdrawn))
 	}
+}
+
+// dollars is a cost in millionths of a US dollar.
+func dollars(n int64) string {
+	if n < 10_000 {
+		return "less than $0.01"
+	}
+	return fmt.Sprintf("$%d.%02d", n/1_000_000, n/10_000%100)
 }
 
 func times(n int) string {

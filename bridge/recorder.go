@@ -174,9 +174,7 @@ func (r *recorder) completed(e runner.Event) {
 func (r *recorder) cost(u runner.Usage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reviewed.Input += u.Input
-	r.reviewed.Cached += u.Cached
-	r.reviewed.Output += u.Output
+	r.reviewed = r.reviewed.Plus(u)
 	if !r.closed {
 		r.addUsage()
 	}
@@ -190,9 +188,9 @@ func (r *recorder) total(u runner.Usage) runner.Usage {
 }
 
 func (r *recorder) with(u runner.Usage) runner.Usage {
-	u.Input += r.reviewed.Input
-	u.Cached += r.reviewed.Cached
-	u.Output += r.reviewed.Output
+	context, window := u.Context, u.Window
+	u = u.Plus(r.reviewed)
+	u.Context, u.Window = context, window
 	return u
 }
 

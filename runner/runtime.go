@@ -6,6 +6,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -128,6 +129,16 @@ type Usage struct {
 	Output  int64 `json:"output,omitempty"`
 	Context int64 `json:"context,omitempty"` // tokens that stand in the context now
 	Window  int64 `json:"window,omitempty"`  // size of the context window
+	// Cost is what the runtime says it cost, in millionths of a US dollar; zero if it says nothing.
+	Cost int64 `json:"cost,omitempty"`
+}
+
+// Plus is what was used in both, u first: the context is that of the latter, unless it says nothing of it.
+func (u Usage) Plus(o Usage) Usage {
+	return Usage{
+		Input: u.Input + o.Input, Cached: u.Cached + o.Cached, Output: u.Output + o.Output, Cost: u.Cost + o.Cost,
+		Context: cmp.Or(o.Context, u.Context), Window: cmp.Or(o.Window, u.Window),
+	}
 }
 
 // Sink takes a session's events. It is called in order by one goroutine at a time and must not block for long.

@@ -173,9 +173,7 @@ const maxText = 6 << 10
 
 // followed takes the end of the run for follow-ups into account.
 func (s *Service) followed(t *store.Txn, task *Task, r runner.Result, sum bridge.Summary) error {
-	task.Run.Usage.Input += r.Usage.Input
-	task.Run.Usage.Cached += r.Usage.Cached
-	task.Run.Usage.Output += r.Usage.Output
+	task.Run.Usage = task.Run.Usage.Plus(r.Usage)
 	if r.Outcome != runner.Completed {
 		return s.noFollowUps(t, task, WhyFailed, r.Reason)
 	}

@@ -278,9 +278,7 @@ func (s *Service) ended(t *store.Txn, id string, e bridge.Entry) error {
 		return err
 	}
 	run.Done = run.Done.Plus(sum)
-	run.Usage.Input += r.Usage.Input
-	run.Usage.Cached += r.Usage.Cached
-	run.Usage.Output += r.Usage.Output
+	run.Usage = run.Usage.Plus(r.Usage)
 	if task.Budget > 0 && run.Tokens() > task.Budget {
 		run.Over = true
 	}

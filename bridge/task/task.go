@@ -1,7 +1,6 @@
 package task
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -290,4 +289,4 @@ func (r Run) Took(now time.Time) time.Duration {
 func (r Run) Refusals() []bridge.Refusal { return r.Done.Refusals }
 
 // Tokens are what a run has taken.
-func (r Run) Tokens() int64 { return cmp.Or(r.Usage.Input, 0) + r.Usage.Output }
+func (r Run) Tokens() int64 { return r.Usage.Input + r.Usage.Output }

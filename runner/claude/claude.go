@@ -123,7 +123,7 @@ func (r *Runtime) Open(ctx context.Context, o runner.Options) (runner.Session, e
 	if err := r.adopt(o.Folder, o.Resume); err != nil {
 		return nil, fmt.Errorf("claude: open: %w", err)
 	}
-	s := &session{runtime: r, options: o, logger: r.config.Logger, token: o.Resume, started: o.Resume != "", attached: map[string]bool{}}
+	s := &session{runtime: r, options: o, logger: r.config.Logger, token: o.Resume, started: o.Resume != "", paidKnown: o.Resume == "", attached: map[string]bool{}}
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	limited, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -34,3 +34,12 @@ func Hurry(r *Runtime, d time.Duration) { r.interruptTime = d }
 func Servers(r *Runtime, folder string) map[string]json.RawMessage { return r.servers(folder) }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// Costs are what a session makes of the totals that the program says one after another.
+func Costs(resumed bool, totals ...float64) (out []int64) {
+	s := &session{paidKnown: !resumed}
+	for _, total := range totals {
+		out = append(out, s.cost(total))
+	}
+	return out
+}

@@ -77,17 +77,19 @@ type mcpServer struct {
 
 // result ends a turn.
 type result struct {
-	IsError   bool                  `json:"is_error"`
-	Result    string                `json:"result"`
-	Errors    []string              `json:"errors"`
-	Terminal  string                `json:"terminal_reason"`
-	APIStatus *int                  `json:"api_error_status"`
-	Usage     *usage                `json:"usage"`
-	Models    map[string]modelUsage `json:"modelUsage"`
-	Message0  string                `json:"user_message_uuid"`
-	Messages  []string              `json:"user_message_uuids"`
-	Stopped   bool                  `json:"stopped_by_permission_check"`
-	Deferred  *deferred             `json:"deferred_tool_use"` // see defer.go
+	IsError   bool     `json:"is_error"`
+	Result    string   `json:"result"`
+	Errors    []string `json:"errors"`
+	Terminal  string   `json:"terminal_reason"`
+	APIStatus *int     `json:"api_error_status"`
+	Usage     *usage   `json:"usage"`
+	// Cost is that of the whole conversation until now, in US dollars, also of earlier processes of it.
+	Cost     float64               `json:"total_cost_usd"`
+	Models   map[string]modelUsage `json:"modelUsage"`
+	Message0 string                `json:"user_message_uuid"`
+	Messages []string              `json:"user_message_uuids"`
+	Stopped  bool                  `json:"stopped_by_permission_check"`
+	Deferred *deferred             `json:"deferred_tool_use"` // see defer.go
 }
 
 type usage struct {

@@ -24,13 +24,17 @@ type session struct {
 
 	turning sync.Mutex // held during a turn, and by Close when it ends the process
 
-	mu       sync.Mutex // guards what is below and all of conn's state, and is held while the sink is called
-	closed   bool
-	token    string // id of the conversation
-	started  bool   // the conversation exists in the program's files
-	told     bool   // session.started was told
-	conn     *conn
-	attached map[string]bool // paths of files that people attached
+	mu      sync.Mutex // guards what is below and all of conn's state, and is held while the sink is called
+	closed  bool
+	token   string // id of the conversation
+	started bool   // the conversation exists in the program's files
+	// paid is what the conversation has cost until now, in US dollars, as the program said last. Of one that is resumed it is
+	// not known before the first turn has ended, so that turn has no cost.
+	paid      float64
+	paidKnown bool
+	told      bool // session.started was told
+	conn      *conn
+	attached  map[string]bool // paths of files that people attached
 	// unreviewed is why the program's own reviewer is not used any more; empty while it may be.
 	unreviewed string
 	lost       string // the reason of the last policy.changed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -164,14 +165,13 @@ func (c *conn) resulted(f frame) {
 		u.Window = max(u.Window, m.Window)
 	}
 	u.Context = c.lane.context
+	u.Cost = c.session.cost(r.Cost)
 	t := c.current()
 	c.session.emit(runner.Event{Kind: runner.UsageUpdated, Turn: c.turnID(), Usage: &u})
 	if t == nil {
 		return
 	}
-	t.usage = runner.Usage{
-		Input: t.usage.Input + u.Input, Cached: t.usage.Cached + u.Cached, Output: t.usage.Output + u.Output, Context: u.Context, Window: u.Window,
-	}
+	t.usage = t.usage.Plus(u)
 	t.last = &r
 	delete(t.open, r.Message0)
 	delete(t.open, takenUp)
@@ -179,6 +179,19 @@ func (c *conn) resulted(f frame) {
 		delete(t.open, id)
 	}
 	c.settle()
+}
+
+// cost is what was paid since the program spoke of it last, in millionths of a dollar. mu is held.
+func (s *session) cost(total float64) int64 {
+	if total <= 0 {
+		return 0
+	}
+	since := total - s.paid
+	if !s.paidKnown || since < 0 {
+		since = 0
+	}
+	s.paid, s.paidKnown = total, true
+	return int64(math.Round(since * 1e6))
 }
 
 // result is how the turn ended. mu is held.
