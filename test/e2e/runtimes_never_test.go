@@ -205,9 +205,9 @@ func (n *never) follow(of string) string {
 func (n *never) one(of ...string) string { return of[n.r.IntN(len(of))] }
 
 // says writes to the bot and waits for what it answers.
-func (n *never) says(text, answer string) message {
+func (n *never) says(text, answer string) {
 	n.t.Helper()
-	return n.me.hears(n.me.say(text), answer)
+	n.me.hears(n.me.say(text), answer)
 }
 
 func (n *never) step() {
