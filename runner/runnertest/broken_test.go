@@ -23,6 +23,8 @@ type subject struct {
 	real *testing.T
 	row  string
 	runs int
+	// within says that the row is running.
+	within bool
 
 	mu       sync.Mutex
 	failures []string
@@ -52,10 +54,6 @@ func (s *subject) Cleanup(f func()) {
 }
 
 func (s *subject) Run(name string, f func(*subject)) bool {
-	if name != s.row {
-		return true
-	}
-	s.runs++
 	protected := func(f func()) {
 		done := make(chan struct{})
 		go func() {
@@ -64,6 +62,16 @@ func (s *subject) Run(name string, f func(*subject)) bool {
 		}()
 		<-done
 	}
+	if s.within { // a part of the row
+		protected(func() { f(s) })
+		return len(s.found()) == 0
+	}
+	if name != s.row {
+		return true
+	}
+	s.runs++
+	s.within = true
+	defer func() { s.within = false }()
 	protected(func() { f(s) })
 	for _, c := range slices.Backward(s.cleanups) {
 		protected(c)

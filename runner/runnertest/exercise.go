@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ type Harness[S T[S]] struct {
 	Table string
 	// Record rewrites Table.
 	Record bool
-	// Patience is how long anything may take; a minute, which is far more than anything takes, when 0.
+	// Patience is how long anything may take; three minutes, which is far more than anything takes, when 0.
 	Patience time.Duration
 }
 
@@ -124,8 +125,20 @@ func Exercise[S T[S]](t S, h Harness[S]) {
 // examine is the exam of a runtime whose data is in a folder.
 func examine[S T[S]](t S, h Harness[S], data string, said *probed) *exam {
 	e := &exam{
-		TB: t, data: data, folder: folder(t), patience: cmp.Or(h.Patience, time.Minute), probed: said,
-		restart:  func() runner.Runtime { return h.New(t, data) },
+		TB: t, data: data, folder: folder(t), patience: cmp.Or(h.Patience, 3*time.Minute), probed: said,
+		restart: func() runner.Runtime { return h.New(t, data) },
+		split: func(parts int, do func(n int, part *exam)) {
+			t.Helper()
+			// The group ends when all of its parts have.
+			t.Run("parts", func(t S) {
+				for n := range parts {
+					t.Run(strconv.Itoa(n+1), func(t S) {
+						t.Parallel()
+						do(n, examine(t, h, t.TempDir(), said))
+					})
+				}
+			})
+		},
 		parallel: h.Parallel, mcp: h.MCP, background: h.Background, daemons: h.Daemons, sandboxed: h.Sandboxed,
 		agents: h.Agents, multiple: h.Multiple, secrets: h.Secrets, books: h.Books,
 		deeds: h.Deeds, file: h.Table, record: h.Record,
@@ -214,6 +227,8 @@ type exam struct {
 	patience time.Duration
 	probed   *probed
 	restart  func() runner.Runtime
+	// split does a behaviour in parts, each with folders of its own, at the same time, and returns when all of them are done.
+	split func(parts int, do func(n int, part *exam))
 
 	parallel, mcp, background, daemons, sandboxed bool
 	agents, multiple, secrets                     bool

@@ -76,27 +76,63 @@ func (e *exam) server() (url string, reached func(path string) bool) {
 	}
 }
 
+// tableParts is in how many sessions at a time the table is tried: in one, an agent spends most of the time on waiting.
+const tableParts = 4
+
 // table tries each deed in each mode and interaction. The mode changes under the open session, which therefore has to ask
-// for it afresh. What is seen has to be what the table says, or a difference that Probe names.
+// for it afresh.
 func (e *exam) table() {
+	c := e.capability()
+	var mu sync.Mutex
+	var all []Deed
+	lines := map[string]Line{}
+	e.split(tableParts, func(n int, part *exam) {
+		deeds, seen := part.cells(n)
+		mu.Lock()
+		defer mu.Unlock()
+		all = deeds
+		for _, l := range seen {
+			lines[l.Deed] = l
+		}
+	})
+	report := Report{V: reportVersion, Version: c.Version, Looser: c.Looser, Stricter: c.Stricter, Reviews: e.reviewStates()}
+	for _, name := range slices.Sorted(maps.Keys(unreached(all))) {
+		why := c.Why[unreached(all)[name]]
+		if why == "" {
+			e.Errorf("nothing is tried for the category %s, and Probe gives no reason under %q", name, unreached(all)[name])
+		}
+		report.Unreached = append(report.Unreached, Unreached{name, why})
+	}
+	for _, d := range all {
+		line, ok := lines[d.Name]
+		if !ok {
+			e.Fatalf("%q was not tried to its end", d.Name)
+		}
+		report.Lines = append(report.Lines, line)
+	}
+	for _, d := range slices.Concat(c.Looser, c.Stricter) {
+		if d.What == "" {
+			e.Errorf("the difference in %s has no words", d.Category)
+		}
+	}
+	e.stale(report)
+	e.golden(report)
+}
+
+// cells tries, in one session, every deed of a part of the table. What is seen of each has to be what the table says, or a
+// difference that Probe names. It returns the deeds of all parts as well.
+func (e *exam) cells(part int) (all []Deed, lines []Line) {
 	outside := filepath.Join(folder(e), "outside.txt")
 	e.putFile(outside, "outside words\n")
 	e.put("plain.txt", "plain words\n")
 	e.put(".env", "hidden words\n")
 	c := e.capability()
 	url, reached := e.server()
-	deeds := e.deedsOf(outside, url, reached)
-	report := Report{V: reportVersion, Version: c.Version, Looser: c.Looser, Stricter: c.Stricter, Reviews: e.reviewStates()}
-	for _, name := range slices.Sorted(maps.Keys(unreached(deeds))) {
-		why := c.Why[unreached(deeds)[name]]
-		if why == "" {
-			e.Errorf("nothing is tried for the category %s, and Probe gives no reason under %q", name, unreached(deeds)[name])
-		}
-		report.Unreached = append(report.Unreached, Unreached{name, why})
-	}
+	all = e.deedsOf(outside, url, reached)
 	t := &trial{exam: e}
 	t.log = e.open(t.answer)
-	for _, d := range deeds {
+	for n := part; n < len(all); n += tableParts {
+		d := all[n]
 		line := Line{Deed: d.Name, Category: d.Category, Seen: map[policy.Interaction]map[policy.Mode]Seen{}}
 		for _, i := range []policy.Interaction{policy.Default, policy.Plan} {
 			if i == policy.Plan && !c.Plan {
@@ -109,15 +145,9 @@ func (e *exam) table() {
 				e.compare(c, d, m, i, seen.Outcome)
 			}
 		}
-		report.Lines = append(report.Lines, line)
+		lines = append(lines, line)
 	}
-	for _, d := range slices.Concat(c.Looser, c.Stricter) {
-		if d.What == "" {
-			e.Errorf("the difference in %s has no words", d.Category)
-		}
-	}
-	e.stale(report)
-	e.golden(report)
+	return all, lines
 }
 
 // compare holds what was seen in a cell against the table.
