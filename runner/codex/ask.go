@@ -25,6 +25,10 @@ type request struct {
 	answer func(a runner.Answer) any
 	// own says that the question has an item of its own, because codex has none for it.
 	own bool
+	// tells says that the answer has room for the reason of a refusal, so that answer is called with all of it.
+	tells bool
+	// ready is the answer where nothing is to be asked.
+	ready any
 }
 
 // asked answers a request of codex. Whatever is not clearly allowed is refused.
@@ -50,6 +54,9 @@ func (s *session) asked(ctx context.Context, srv *server, m jsonl.Message, r rou
 	if err != nil {
 		s.runtime.config.Logger.Warn("a request of codex was refused", "method", m.Method, "err", err)
 		return nil, errRefused
+	}
+	if req.ready != nil {
+		return req.ready, nil
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -84,7 +91,7 @@ func (s *session) asked(ctx context.Context, srv *server, m jsonl.Message, r rou
 			ID: q.Item, Kind: runner.ItemQuestion, Status: status, Title: q.Title,
 		}})
 	}
-	if !a.Allows() {
+	if !a.Allows() && !req.tells {
 		if !gone {
 			s.tell(ctx, srv, r.ThreadID, *q, a)
 		}
@@ -131,6 +138,8 @@ func (s *session) understand(m jsonl.Message, r route) (*request, error) {
 		return decoded(m.Params, s.patch)
 	case "item/permissions/requestApproval":
 		return decoded(m.Params, s.permissions)
+	case "item/tool/call":
+		return decoded(m.Params, s.proposal)
 	case "item/tool/requestUserInput":
 		return decoded(m.Params, s.userInput)
 	case "mcpServer/elicitation/request":

@@ -22,6 +22,7 @@ type item struct {
 	wire       wireItem
 	started    time.Time
 	background bool // it outlives its turn
+	refused    bool // a person said no
 	hidden     bool // only kept for questions about it; nothing was told
 }
 
@@ -95,7 +96,11 @@ func (s *session) itemCompleted(f itemFrame) {
 	}
 	e.ID = i.event.ID
 	i.event = e
-	s.complete(itemKey(f.ThreadID, f.Item.ID), i, statusOf(f.Item))
+	status := statusOf(f.Item)
+	if i.refused {
+		status = runner.ItemRefused
+	}
+	s.complete(itemKey(f.ThreadID, f.Item.ID), i, status)
 }
 
 func statusOf(w wireItem) runner.ItemStatus {

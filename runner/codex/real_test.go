@@ -108,6 +108,9 @@ func hands() modeltest.Hands {
 			}
 			return modeltest.CallOf("request_user_input", map[string]any{"questions": questions})
 		},
+		Propose: func(arguments string) modeltest.Call {
+			return modeltest.Call{Name: runner.ProposeTool, Arguments: arguments}
+		},
 		Plan: func(plan string) modeltest.Reply {
 			return modeltest.Reply{Text: "<proposed_plan>\n" + plan + "\n</proposed_plan>"}
 		},

@@ -141,6 +141,8 @@ func (s *session) load(ctx context.Context, srv *server) error {
 	if persisted {
 		method, params.ThreadID, params.ExcludeTurns = "thread/resume", thread, true
 		params.ModelProvider = s.runtime.provider()
+	} else {
+		params.Tools = ownTools()
 	}
 	var got threadOpened
 	err = srv.call(ctx, method, params, &got)

@@ -335,6 +335,8 @@ type openParams struct {
 	ModelProvider     string `json:"modelProvider,omitempty"`
 	// Config holds the editing profile, which is made for the workspace as it is.
 	Config map[string]access `json:"config"`
+	// Tools are ours. A thread keeps those that it was started with.
+	Tools []ownTool `json:"dynamicTools,omitempty"`
 }
 
 type settingsParams struct {
