@@ -26,19 +26,25 @@ type door struct {
 	count []int
 }
 
+// freeAddress is one on this machine where nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
 // newDoor makes a world's processes use a webhook.
 func newDoor(t *testing.T, w *world, gateways int) *door {
 	t.Helper()
 	d := &door{t: t, count: make([]int, gateways)}
 	for range gateways {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.behind = append(d.behind, l.Addr().String())
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		d.behind = append(d.behind, freeAddress(t))
 	}
 	srv := httptest.NewServer(d)
 	t.Cleanup(srv.Close)
