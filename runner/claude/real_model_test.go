@@ -17,9 +17,9 @@ import (
 func TestRealModels(t *testing.T) {
 	s := serve(t, modeltest.Config{Script: func(context.Context, modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: "fine"} }})
 	r := live(t, s, claude.Config{})
-	c, err := r.Probe(t.Context())
-	if err != nil || len(c.Models) < 2 {
-		t.Fatalf("the program lists %+v (%s), %v", c.Models, c.Problem, err)
+	c := looked(t, r)
+	if len(c.Models) < 2 {
+		t.Fatalf("the program lists %+v (%s)", c.Models, c.Problem)
 	}
 	plain, ok := c.Model("")
 	i := slices.IndexFunc(c.Models, func(m runner.Model) bool { return m.ID == "haiku" && slices.Contains(m.Efforts, "low") })

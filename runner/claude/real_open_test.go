@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"testing"
+	"time"
 
 	"drawbridge/runner"
+	"drawbridge/runner/claude"
 )
 
 func (o *open) set(p runner.Policy) {
@@ -37,5 +40,20 @@ func (o *open) put(name, text string) {
 	}
 	if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
 		o.t.Fatal(err)
+	}
+}
+
+// looked is what a runtime says of itself. On a machine that is busy the look may take longer than people wait for it, so it is
+// tried again.
+func looked(t *testing.T, r *claude.Runtime) runner.Capability {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; {
+		c, err := r.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.State != runner.Failed || c.Cause != runner.CauseProbe || time.Now().After(end) {
+			return c
+		}
 	}
 }

@@ -124,9 +124,9 @@ func TestAnExternalServerKeepsTheReviewerAway(t *testing.T) {
 	r := live(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, bash("touch one"))}), claude.Config{
 		Reviewer: true, MCP: map[string]json.RawMessage{"drawbridge": json.RawMessage(`{"command":"/bin/false"}`)},
 	})
-	c, err := r.Probe(t.Context())
-	if err != nil || c.Modes[policy.Auto] != policy.Auto || !strings.Contains(c.Why[string(policy.Auto)], "MCP server") {
-		t.Errorf("probe: %+v, %v", c, err)
+	c := looked(t, r)
+	if c.Modes[policy.Auto] != policy.Auto || !strings.Contains(c.Why[string(policy.Auto)], "MCP server") {
+		t.Errorf("probe: %+v", c)
 	}
 	o := begin(t, r, folder(t), reviewing, no)
 	o.turn("go", runner.Completed)

@@ -231,9 +231,9 @@ func TestRealOuterSandbox(t *testing.T) {
 	config := realConfig(t, data(t), scripted(t))
 	config.Hidden = []string{filepath.Join(secret, "dir"), filepath.Join(secret, "file"), filepath.Join(secret, "missing")}
 	r := installed(t, config)
-	capability, err := r.Probe(t.Context())
-	if err != nil || capability.Why["outer_sandbox"] != "" || capability.Why[runner.WhySandbox] != "" {
-		t.Fatalf("%+v, %v", capability, err)
+	capability := looked(t, r)
+	if capability.State != runner.Ready || capability.Why["outer_sandbox"] != "" || capability.Why[runner.WhySandbox] != "" {
+		t.Fatalf("%+v", capability)
 	}
 	c := open(t, r, opening{folder: folder, policy: runner.Policy{Mode: policy.FullAccess, Interaction: policy.Default}, answer: yes})
 	c.turn(fmt.Sprintf("run umount %[1]s/dir; cat %[1]s/dir/key %[1]s/file /proc/1/root%[1]s/file /proc/*/root%[1]s/dir/key > out 2>/dev/null; touch ran", secret))

@@ -105,7 +105,7 @@ func TestRealResourcesAreReadUnasked(t *testing.T) {
 	if _, questions := c.seen(); len(questions) != 0 || !strings.Contains(c.said(), "resources/read failed") {
 		t.Errorf("codex asks now, or says %q: tell so in probe.go; asked %+v", c.said(), questions)
 	}
-	if probed, err := r.Probe(t.Context()); err != nil || probed.Why["mcp_resources"] == "" {
-		t.Errorf("the probe says nothing of it: %+v, %v", probed, err)
+	if probed := looked(t, r); probed.Why["mcp_resources"] == "" {
+		t.Errorf("the probe says nothing of it: %+v", probed)
 	}
 }

@@ -9,21 +9,54 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/internal/modeltest"
 	"drawbridge/policy"
 	"drawbridge/runner"
+	"drawbridge/runner/codex"
 )
 
-// judging is a script whose reviewer says what it is told to. At a provider of its own, a session is judged by its own
-// model: the task alone tells the requests apart.
-func judging(verdict string) modeltest.Script {
-	follow := modeltest.Follow(hands())
+// looked is what a runtime says of itself. On a machine that is busy the look may take longer than people wait for it, so it is
+// tried again.
+func looked(t *testing.T, r *codex.Runtime) runner.Capability {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); ; {
+		c, err := r.Probe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.State != runner.Failed || c.Cause != runner.CauseProbe || time.Now().After(end) {
+			return c
+		}
+	}
+}
+
+// judging is Follow beside a reviewer who says what it is told to.
+func judging(verdict string) modeltest.Script { return judged(verdict, modeltest.Follow(hands())) }
+
+// judged is a script beside such a reviewer. At a provider of its own, a session is judged by its own model: the task alone
+// tells the requests apart.
+func judged(verdict string, work modeltest.Script) modeltest.Script {
 	return func(ctx context.Context, r modeltest.Request) modeltest.Reply {
 		if strings.HasPrefix(r.Messages[0].Content, "You are judging one planned coding-agent action.") {
 			return modeltest.Reply{Text: verdict}
 		}
-		return follow(ctx, r)
+		return work(ctx, r)
+	}
+}
+
+// insisting is a script whose agent, refused, tries a command again until it has left its mark. When a reviewer that failed is
+// lost, codex is told so while its model goes on: how many more calls that reviewer refuses until then, nobody knows.
+func insisting(script modeltest.Script, command, mark string) modeltest.Script {
+	end := time.Now().Add(time.Minute)
+	return func(ctx context.Context, r modeltest.Request) modeltest.Reply {
+		reply := script(ctx, r)
+		called := slices.ContainsFunc(r.Messages, func(m modeltest.Message) bool { return m.Role == "tool" })
+		if called && len(reply.Calls) == 0 && !exists(mark) && time.Now().Before(end) {
+			return modeltest.Reply{Calls: []modeltest.Call{escalated(command)}}
+		}
+		return reply
 	}
 }
 
@@ -45,7 +78,7 @@ func TestRealReviewer(t *testing.T) {
 	}{
 		"allows":  {saysYes, []string{"run touch done"}, []string{"approved"}, 0, true},
 		"refuses": {saysNo, []string{"run touch done"}, []string{"denied"}, 0, false},
-		"fails":   {"no JSON at all", []string{"run touch first", "run touch done"}, []string{"unavailable"}, 1, true},
+		"fails":   {"no JSON at all", []string{"run touch first"}, []string{"unavailable"}, 1, true},
 		"push":    {saysYes, []string{"run touch done; git push origin main"}, []string{"approved"}, 0, true},
 		"secret":  {saysYes, []string{"run touch done; cat .env"}, []string{"approved"}, 0, true},
 		"login":   {saysYes, []string{"run touch done; gh auth login"}, []string{"approved"}, 0, true},
@@ -58,12 +91,16 @@ func TestRealReviewer(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(folder, ".env"), []byte("KEY=1\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			config := realConfig(t, data(t), model(t, modeltest.Config{Script: judging(c.verdict), Piece: 500}))
+			work := modeltest.Follow(hands())
+			if c.asked > 0 {
+				work = insisting(work, "touch done", filepath.Join(folder, "done"))
+			}
+			config := realConfig(t, data(t), model(t, modeltest.Config{Script: judged(c.verdict, work), Piece: 500}))
 			config.Reviewer = true
 			r := installed(t, config)
-			said, err := r.Probe(t.Context())
-			if err != nil || said.Reviewer == "" {
-				t.Fatalf("%+v, %v", said, err)
+			said := looked(t, r)
+			if said.Reviewer == "" {
+				t.Fatalf("%+v", said)
 			}
 			s := open(t, r, opening{folder: folder, policy: runner.Policy{Mode: policy.Auto, Interaction: policy.Default}, answer: yes})
 			s.turn(c.lines...)
@@ -75,6 +112,9 @@ func TestRealReviewer(t *testing.T) {
 				if e.Review.State != runner.ReviewRequested {
 					states = append(states, e.Review.State)
 				}
+			}
+			if c.asked > 0 {
+				states = slices.Compact(states)
 			}
 			_, questions := s.seen()
 			if !slices.Equal(states, c.reviews) || len(questions) != c.asked {
@@ -104,9 +144,9 @@ func TestRealReviewer(t *testing.T) {
 func TestRealModels(t *testing.T) {
 	srv := model(t, modeltest.Config{Script: modeltest.Follow(hands())})
 	r := installed(t, realConfig(t, data(t), srv))
-	said, err := r.Probe(t.Context())
-	if err != nil || len(said.Models) < 3 {
-		t.Fatalf("codex lists %+v (%s), %v", said.Models, said.Problem, err)
+	said := looked(t, r)
+	if len(said.Models) < 3 {
+		t.Fatalf("codex lists %+v (%s)", said.Models, said.Problem)
 	}
 	plain, ok := said.Model("")
 	i := slices.IndexFunc(said.Models, func(m runner.Model) bool { return m.ID != realModel && slices.Contains(m.Efforts, "high") })
