@@ -99,6 +99,17 @@ func TestEveryWayToStartWorkEndsInTheSamePolicy(t *testing.T) {
 			w.finish(runner.Result{Outcome: runner.Broken})
 			w.person(func(s *Service, t *store.Txn) (Task, bool, error) { return s.ByHand(t, id, "Ada") })
 		},
+		"a delivery to a hook, twice": func(w *world, m policy.Mode) {
+			k := w.keeper()
+			for range 2 {
+				w.update(func(t *store.Txn) error {
+					_, err := k.tasks.Add(t, home, NewTask{ID: "hook-build-1", Work: Work{Steps: []string{"do it"}, Mode: m, By: ada, Name: "hook build"}})
+					return err
+				})
+				time.Sleep(pace) //nolint:forbidigo // in a bubble
+				synctest.Wait()
+			}
+		},
 		"resumed by its task's id": func(w *world, m policy.Mode) {
 			w.add(m, Work{})
 			w.gateways[0].stop()
