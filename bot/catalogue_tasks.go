@@ -11,10 +11,11 @@ import (
 const (
 	textCronHelp = "Say when and what, for example:\n/cron add \"0 9 * * 1-5\" check the build\n/every 2h until 22:00 look for new issues\n" +
 		"/at 18:30 run the tests\n/in 20m look at the deployment"
-	textAtHelp     = "Say when and what, for example: /at 18:30 run the tests, or /at 2027-01-15 09:00 renew the certificate"
-	textInHelp     = "Say how long from now and what, for example: /in 20m look at the deployment"
-	textEveryHelp  = "Say how often and what, for example: /every 2h until 22:00 look for new issues"
-	textEditHelp   = "Say which and what, for example: /cron edit a1b2c3 check the build and the tests"
+	textAtHelp    = "Say when and what, for example: /at 18:30 run the tests, or /at 2027-01-15 09:00 renew the certificate"
+	textInHelp    = "Say how long from now and what, for example: /in 20m look at the deployment"
+	textEveryHelp = "Say how often and what, for example: /every 2h until 22:00 look for new issues"
+	textEditHelp  = "Say which, and what or when, for example:\n/cron edit a1b2c3 check the build and the tests\n" +
+		"/cron edit a1b2c3 \"0 8 * * 1-5\"\n/cron edit a1b2c3 --at 18:30 run the tests\n/cron edit a1b2c3 --every 2h until 22:00"
 	textFlagsHelp  = "I don't know this option: "
 	textFlagsKnown = ". There are --here (in this chat's own session), --skip (a missed time is not made up for), --review, --auto, --follow, --no-follow, --mode and --budget (tokens)."
 
@@ -29,6 +30,7 @@ const (
 	textRunNow        = "Run now"
 	textRunsAlready   = "It runs already."
 	textRunStarted    = "It begins."
+	textEdit          = "Copy “/cron edit”"
 	textPause         = "Pause"
 	textGoOn          = "Resume"
 	textPaused        = "Paused"

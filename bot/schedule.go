@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"drawbridge/bridge"
 	"drawbridge/bridge/task"
@@ -62,7 +63,7 @@ func (b *Bot) everyCommand(t *store.Txn, s author, args string) error {
 }
 
 // plan adds a schedule of one prompt and says back what it means.
-func (b *Bot) plan(t *store.Txn, s author, text, help string, read func(zone string, now time.Time) (task.Spec, error)) error {
+func (b *Bot) plan(t *store.Txn, s author, text, help string, read readTimes) error {
 	w, missed, prompt, err := workOptions(text)
 	switch {
 	case err != nil:
@@ -196,7 +197,7 @@ func scheduleButtons(sch task.Schedule, listed bool) [][]option {
 	drop.Style = string(runner.StyleDanger)
 	rows := [][]option{append(row, drop)}
 	if listed {
-		rows = append(rows, []option{{Label: textBack, choice: choice{Do: doSchedules}}})
+		rows = append(rows, []option{{Label: textEdit, Copy: "/cron edit " + sch.ID + " "}, {Label: textBack, choice: choice{Do: doSchedules}}})
 	}
 	return rows
 }
@@ -276,22 +277,70 @@ func (b *Bot) scheduleTap(t *store.Txn, s author, do, id string) (notice, error)
 	return n, b.respond(t, s, m.Split()[0], scheduleButtons(sch, true)...)
 }
 
-// editSchedule gives a schedule another prompt; its times and its mode stay.
+// readTimes reads when something is done, in a zone, as it is at now.
+type readTimes func(zone string, now time.Time) (task.Spec, error)
+
+// newTimes reads the times in front of a prompt where there are any: a cron line in quotes, or --at, --in or --every.
+func newTimes(text string) (read readTimes, prompt string) {
+	word, rest := firstWord(text)
+	if word == "" {
+		return nil, text
+	}
+	switch strings.Replace(word, "—", "--", 1) {
+	case "--at":
+		at, rest := timeOf(rest)
+		return func(zone string, now time.Time) (task.Spec, error) { return task.ParseAt(at, zone, now) }, rest
+	case "--in":
+		in, rest := firstWord(rest)
+		return func(_ string, now time.Time) (task.Spec, error) { return task.ParseIn(in, now) }, rest
+	case "--every":
+		every, rest := firstWord(rest)
+		until := ""
+		if word, tail := firstWord(rest); strings.EqualFold(word, "until") {
+			until, rest = timeOf(tail)
+		}
+		return func(zone string, now time.Time) (task.Spec, error) { return task.ParseEvery(every, until, zone, now) }, rest
+	}
+	if first, _ := utf8.DecodeRuneInString(word); !strings.ContainsRune(quotes, first) {
+		return nil, text
+	}
+	line, rest := cronLine(text)
+	return func(zone string, now time.Time) (task.Spec, error) { return task.ParseCron(line, zone, now) }, rest
+}
+
+// editSchedule gives a schedule other times, another prompt, or both; its mode and its time zone stay.
 func (b *Bot) editSchedule(t *store.Txn, s author, args string) error {
-	id, prompt := firstWord(args)
-	if prompt == "" {
+	id, rest := firstWord(args)
+	read, prompt := newTimes(rest)
+	if read == nil && prompt == "" {
 		return b.say(t, s.chat, s.message, textEditHelp)
 	}
-	_, ok, err := b.scheduleOf(t, s, strings.ToLower(id))
+	sch, ok, err := b.scheduleOf(t, s, strings.ToLower(id))
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return b.say(t, s.chat, s.message, textScheduleGone)
 	}
-	sch, err := b.cfg.Tasks.EditSchedule(t, strings.ToLower(id), []string{prompt}, nil)
-	if err != nil {
-		return b.refuseWork(t, s, sch.Zone, err)
+	var steps []string
+	if prompt != "" {
+		steps = []string{prompt}
+	}
+	var spec *task.Spec
+	if read != nil {
+		now, err := t.Now()
+		if err != nil {
+			return err
+		}
+		times, err := read(sch.Zone, now)
+		if err != nil {
+			return b.refuseWork(t, s, sch.Zone, err)
+		}
+		spec = &times
+	}
+	zone := sch.Zone
+	if sch, err = b.cfg.Tasks.EditSchedule(t, strings.ToLower(id), steps, spec); err != nil {
+		return b.refuseWork(t, s, zone, err)
 	}
 	var m formatting.Builder
 	b.describe(&m, sch)

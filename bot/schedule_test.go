@@ -125,6 +125,32 @@ func TestAScheduleHasButtons(t *testing.T) {
 	k.reads(ada, k.say(ada, ada, "/cron"), textScheduleNone)
 }
 
+// TestAScheduleIsEdited: its times, its prompt or both, and what can't be read changes nothing.
+func TestAScheduleIsEdited(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	k.reads(ada, k.say(ada, ada, `/cron add "0 9 * * 1-5" say hello`)-1, "09:00 on Monday to Friday")
+	list := k.reads(ada, k.say(ada, ada, "/cron"), textScheduleAll)
+	k.tap(ada, ada, list.ID, "1. say hello")
+	page := k.shows(ada, list.ID, "/cron edit ")
+	if !page.has(textEdit) {
+		t.Errorf("the page has %q", page.labels())
+	}
+	_, id, _ := strings.Cut(page.Text, "/cron edit ")
+	for _, c := range [][]string{
+		{`"0 8 * * *"`, "say hello", "08:00"},
+		{"say goodbye", "say goodbye", "08:00"},
+		{"--every 2h until 22:00 say again", "say again", "very 2 h until"},
+		{"—at 2031-01-15 09:00", "say again", "nce, Wed 15 Jan 2031 09:00"},
+	} {
+		k.reads(ada, k.say(ada, ada, "/cron edit "+id+" "+c[0]), c[1], c[2], textNext)
+	}
+	k.reads(ada, k.say(ada, ada, "/cron edit "+id+` "* * * *"`), specFault(nil))
+	k.reads(ada, k.say(ada, ada, "/cron edit "+id+" --at 2001-01-01 10:00 say never"), specFault(task.ErrPast))
+	k.reads(ada, k.say(ada, ada, "/cron edit "+id), textEditHelp)
+	k.reads(ada, k.say(ada, ada, "/cron"), "say again", "15 Jan 2031")
+}
+
 // TestATaskThatNobodyAnswers changes nothing, says so, and asks when it is run again with somebody there.
 func TestATaskThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
