@@ -71,7 +71,7 @@ func (r *Runtime) Probe(ctx context.Context) (runner.Capability, error) {
 			why = "the model does not support it"
 		}
 		if why != "" {
-			c.Why[string(policy.Auto)] = "Claude's own reviewer is not used: " + why + ". What it would decide is asked instead."
+			c.Why[string(policy.Auto)] = "Claude's own reviewer is not used: " + why + ". What it would decide goes to the reviewer of this host, if there is one, and else to you."
 		} else {
 			c.Reviewer = "Claude's own reviewer"
 		}

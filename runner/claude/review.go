@@ -88,7 +88,7 @@ func (c *conn) reviewable(ctx context.Context) string {
 	if err := c.peer.Call(ctx, "mcp_status", nil, &status); err != nil || status.Servers == nil {
 		return "the program does not say whether external MCP servers are loaded"
 	}
-	if len(status.Servers) > 0 {
+	if len(c.external(status.Servers)) > 0 {
 		return "an external MCP server is loaded"
 	}
 	return ""

@@ -121,7 +121,7 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 		c.Why[runner.WhyReview] = reviewerName + " is not used: it would decide what only a person may, and the owner has not chosen it."
 	case why != "":
 		c.Why[runner.WhyReview] = reviewerName + " is not used: " + why + "."
-		c.Why[string(policy.Auto)] = reviewerName + " is not used: " + why + ". What it would decide is asked instead."
+		c.Why[string(policy.Auto)] = reviewerName + " is not used: " + why + ". What it would decide goes to the reviewer of this host, if there is one, and else to you."
 	default:
 		c.Reviewer = reviewerName
 		c.Looser = append(c.Looser, reviewedCells()...)

@@ -46,7 +46,7 @@ func (s *session) loseReviewer(t *turn, asked runner.Policy, why string) {
 	}
 	s.unreviewed = why
 	s.queue.emit(runner.Event{Kind: runner.PolicyChanged, Turn: t.input.Turn, Policy: &runner.Effective{
-		Asked: asked, Effective: asked, Why: reviewerName + " is not used: " + why + ". What it would decide is asked instead.",
+		Asked: asked, Effective: asked, Why: reviewerName + " is not used: " + why + ". What it would decide goes to the reviewer of this host, if there is one, and else to you.",
 	}})
 }
 
