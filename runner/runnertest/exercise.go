@@ -211,6 +211,7 @@ func behaviours() map[string]func(*exam) {
 		"lowering takes effect at the next question":            (*exam).lowered,
 		"nothing is told after Close":                           (*exam).silent,
 		"a tool of an MCP server is asked":                      (*exam).tool,
+		"a proposed task is a card first":                       (*exam).proposes,
 		"background work outlives its turn and ends with Close": (*exam).worksOn,
 		"closing ends what a command detached":                  (*exam).daemon,
 		"a crash of the agent is told and the session resumes":  (*exam).crashes,
