@@ -36,9 +36,10 @@ func commands() []command {
 		{name: "mode", group: groupNow, about: "what the agent may do without asking", need: approvals.Role.CanPrompt, control: true, do: (*Bot).modeCommand},
 		{name: "new", group: groupNow, about: "begin a new session", need: approvals.Role.CanPrompt, do: (*Bot).newCommand},
 		{name: "plan", group: groupNow, about: "plan first and change nothing; “/plan off” ends it, “/plan” and a text plans only that", need: approvals.Role.CanPrompt, do: (*Bot).planCommand},
-		{name: "stop", group: groupNow, about: "stop the turn and what waits; “/stop session” also ends the agent's process", need: approvals.Role.CanPrompt, control: true, do: (*Bot).stopCommand},
+		{name: "stop", group: groupNow, about: "stop the turn, what waits and what goes on in the background; “/stop session” also ends the agent's process", need: approvals.Role.CanPrompt, control: true, do: (*Bot).stopCommand},
 		{name: "status", group: groupNow, about: "what runs here, where, and under which mode", need: anyRole, control: true, do: (*Bot).statusCommand},
 		{name: "pending", group: groupNow, about: "show the open questions again", need: anyRole, control: true, do: (*Bot).pendingCommand},
+		{name: "jobs", group: groupNow, about: "what goes on in the background, and the tasks that run; stop it", need: anyRole, control: true, do: (*Bot).jobsCommand},
 		{name: "queue", group: groupNow, about: "what waits to be run; take it back", need: anyRole, control: true, do: (*Bot).queueCommand},
 		{name: "project", group: groupWith, about: "the folder to work in", need: approvals.Role.CanPrompt, do: (*Bot).projectCommand},
 		{name: "runtime", group: groupWith, about: "the agent to work with", need: approvals.Role.CanPrompt, do: (*Bot).runtimeCommand},
@@ -206,15 +207,21 @@ func (b *Bot) closeQueued(t *store.Txn, chat ChatRef, p bridge.Prompt, text stri
 }
 
 func stoppedWords(s bridge.Stopped) string {
+	words := ""
 	switch {
 	case s.Turn && s.Prompts > 0:
-		return "Stopping the turn; " + plural(s.Prompts, "waiting prompt") + " will not be run."
+		words = "Stopping the turn; " + plural(s.Prompts, "waiting prompt") + " will not be run."
 	case s.Turn:
-		return "Stopping the turn."
+		words = "Stopping the turn."
 	case s.Prompts > 0:
-		return plural(s.Prompts, "waiting prompt") + " will not be run."
+		words = plural(s.Prompts, "waiting prompt") + " will not be run."
+	case s.Jobs == 0:
+		return textNothingRuns
 	}
-	return textNothingRuns
+	if s.Jobs > 0 {
+		words = strings.TrimSpace(words + " Ending " + plural(s.Jobs, "background job") + ".")
+	}
+	return words
 }
 
 func (b *Bot) statusCommand(t *store.Txn, s author, _ string) error {
@@ -278,6 +285,13 @@ func (b *Bot) status(t *store.Txn, m *formatting.Builder, s author) error {
 	}
 	if n := len(c.Queue); n > 0 {
 		m.Text("\n" + plural(n, "prompt") + " waiting.")
+	}
+	jobs, err := b.jobsLine(t, s.chat)
+	if err != nil {
+		return err
+	}
+	if jobs != "" {
+		m.Text("\n" + jobs)
 	}
 	open, err := b.cfg.Approvals.Pending(t.Context(), s.chat.Key())
 	if err != nil {

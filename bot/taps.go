@@ -130,6 +130,8 @@ func (b *Bot) chosen(t *store.Txn, s author, c choice, q *models.CallbackQuery) 
 		return b.scheduleTap(t, s, c.Do, arg(0))
 	case doTasks, doTask, doTaskApprove, doTaskReject, doTaskRerun, doTaskHand, doTaskCancel, doTaskMode, doTaskExec, doTaskSkip, doTaskDrop:
 		return b.taskTap(t, s, c)
+	case doJobsStop, doJobsCancel:
+		return b.jobsTap(t, s, c.Do, arg(0))
 	case doExecution, doAsks:
 		if !s.Role.IsOwner() {
 			return notice{textOwnersOnly, true}, nil

@@ -23,6 +23,9 @@ const lanePrefix = "lane:"
 // IsLane reports whether a chat's key is that of a lane.
 func IsLane(id string) bool { return strings.HasPrefix(id, lanePrefix) }
 
+// LaneName is the name of the lane of a key.
+func LaneName(id string) string { return strings.TrimPrefix(id, lanePrefix) }
+
 // LaneID is the key of the lane of a name.
 func LaneID(name string) string { return lanePrefix + name }
 

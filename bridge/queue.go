@@ -137,7 +137,7 @@ type Stopped struct {
 
 // Stop ends the chat's turn and every prompt that came before at, which is on the clock of Prompt.At; a zero at means all
 // that wait. With session it also ends the agent's process; the next prompt resumes it. What goes on in the background of the
-// chat's session ends in either case: with the turn, or where none runs with the process.
+// chat's session ends in either case, if need be with the process.
 func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopped, error) {
 	c, err := s.Get(t, id)
 	if err != nil {
@@ -163,7 +163,7 @@ func (s *Chats) Stop(t *store.Txn, id string, at time.Time, session bool) (Stopp
 	if done.Jobs, err = s.ownJobs(t, id); err != nil {
 		return Stopped{}, err
 	}
-	if session || done.Jobs > 0 && (c.Active == nil || !c.Active.Running) {
+	if session || done.Jobs > 0 { // the turn may have ended on its host, and then nothing else ends them
 		c.CloseSeq++
 	}
 	if c.Active != nil {
