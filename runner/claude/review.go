@@ -282,7 +282,7 @@ func (c *conn) loseReviewer(p runner.Policy, why string) {
 	}
 	s.lost = why
 	s.emit(runner.Event{Kind: runner.PolicyChanged, Turn: c.turnID(), Policy: &runner.Effective{
-		Asked: p, Effective: p, Why: "Claude's own reviewer is not used: " + why + ". What it would decide is asked instead.",
+		Asked: p, Effective: p, Why: "Claude's own reviewer is not used: " + why + ". What it would decide goes to the reviewer of this host, if there is one, and else to you.",
 	}})
 }
 
