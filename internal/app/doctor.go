@@ -25,8 +25,8 @@ var errUnwell = errors.New("app: something is missing; see above")
 // probeTime is how long a runtime may take to say how it is.
 const probeTime = 30 * time.Second
 
-// Doctor looks at what this host would offer and prints it: each project and whether it is trusted, each MCP server, and
-// each runtime with its version, what it makes of the modes, where it is looser than the table, and what it cannot do and
+// Doctor looks at what this host would offer and prints it: each project and whether it is trusted, each MCP server, what
+// other programs start and what is run on tasks, and each runtime with its version, what it makes of the modes, where it is looser than the table, and what it cannot do and
 // why. It starts the agents' programs to ask them, changes nothing and speaks to no chat. The error is for what keeps
 // something from being used.
 func Doctor(ctx context.Context, c config.Config, w io.Writer) error {
@@ -42,6 +42,7 @@ func Doctor(ctx context.Context, c config.Config, w io.Writer) error {
 		sayTrust(say, c, p)
 	}
 	unwell = sayServers(ctx, say, c) || unwell
+	unwell = sayEvents(say, c) || unwell
 	if _, err := exec.LookPath("git"); err != nil {
 		say("git: not found; agents will miss it\n")
 	}

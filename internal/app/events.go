@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"drawbridge/bot"
@@ -74,3 +76,29 @@ func taskHooks(c config.Config) []task.Hook {
 
 // hookHome is the home folder of the commands that are run on tasks.
 func hookHome(c config.Config) string { return filepath.Join(c.DataDir, "hooks") }
+
+// sayEvents prints where deliveries to hooks are taken and who can reach that, and what is run on tasks, as far as it is
+// there. Both are the gateway's.
+func sayEvents(say func(string, ...any), c config.Config) (unwell bool) {
+	if len(c.Hooks) > 0 {
+		who := "only from this machine"
+		if c.HooksOpen() {
+			who = "open to the network, unencrypted: put something before it that ends TLS"
+		}
+		say("hooks: deliveries are taken at %s, %s\n", c.HooksListen, who)
+		for _, k := range c.Hooks {
+			say("  %s%s starts a task in chat %s\n", hooks.Prefix, k.Name, k.Chat)
+		}
+	}
+	for i, o := range c.On {
+		if len(o.Command) == 0 {
+			continue
+		}
+		say("on %d: %s runs %s, where the gateway is\n", i+1, o.Event, strings.Join(o.Command, " "))
+		if _, err := exec.LookPath(o.Command[0]); err != nil {
+			say("  used: no: %s is no program that is found here. Install it, or write its absolute path as the first of command\n", o.Command[0])
+			unwell = true
+		}
+	}
+	return unwell
+}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -83,5 +84,39 @@ message = "{title} is {state}"
 	}
 	if got := taskHooks(c); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestDoctorSaysWhoReachesTheHooks, and which commands on tasks are not there.
+func TestDoctorSaysWhoReachesTheHooks(t *testing.T) {
+	t.Parallel()
+	const hook = "[[hook]]\nname = \"build\"\nsecret = \"0123456789abcdef\"\nchat = \"1001\"\nby = 1\nsteps = [\"x\"]\n"
+	for name, tt := range map[string]struct {
+		file   string
+		unwell bool
+		want   string
+	}{
+		"nothing":  {file: ""},
+		"loopback": {file: hook, want: "hooks: deliveries are taken at 127.0.0.1:8765, only from this machine\n  /hooks/build starts a task in chat 1001\n"},
+		"open": {
+			file: "[hooks]\nlisten = \":8765\"\n" + hook,
+			want: "hooks: deliveries are taken at :8765, open to the network, unencrypted: put something before it that ends TLS\n  /hooks/build starts a task in chat 1001\n",
+		},
+		"a message": {file: "[[on]]\nevent = \"pipeline_completed\"\nmessage = \"x\"\n"},
+		"commands": {
+			file:   "[[on]]\nevent = \"pipeline_completed\"\ncommand = [\"sh\", \"-c\", \"true\"]\n[[on]]\nevent = \"task_auto_approved\"\ncommand = [\"/nowhere/tell\"]\n",
+			unwell: true,
+			want: "on 1: pipeline_completed runs sh -c true, where the gateway is\non 2: task_auto_approved runs /nowhere/tell, where the gateway is\n" +
+				"  used: no: /nowhere/tell is no program that is found here. Install it, or write its absolute path as the first of command\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var said strings.Builder
+			unwell := sayEvents(func(format string, args ...any) { fmt.Fprintf(&said, format, args...) }, loaded(t, tt.file))
+			if unwell != tt.unwell || said.String() != tt.want {
+				t.Errorf("it says, unwell %v,\n%s\nwant\n%s", unwell, said.String(), tt.want)
+			}
+		})
 	}
 }
