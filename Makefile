@@ -5,7 +5,10 @@
 # The other targets are parts of these, or take longer than a commit should wait.
 
 GO   ?= go
-TOOL := $(GO) tool -modfile=tools/go.mod
+# All that is compiled without the race detector is compiled in one way, the one that is delivered, so that the build cache
+# needs each package once.
+PLAIN := CGO_ENABLED=0 GOFLAGS="$(strip $(GOFLAGS) -trimpath)"
+TOOL  := $(PLAIN) $(GO) tool -modfile=tools/go.mod
 
 # What lint, race, bench and fuzz look at; make race PKG=./policy/... while working on one room.
 PKG          ?= ./...
@@ -24,13 +27,16 @@ demo:
 test: need fmt-check build lint vet race model
 
 # The real programs against scripted models on loopback, with invented keys. What they may do on this machine is what a
-# sandbox of theirs permits, so a machine without user namespaces fails here.
+# sandbox of theirs permits, so a machine without user namespaces fails here. It runs the tests of the files with the build
+# tag runtimes, and no other: those are a part of race. Two packages run at a time, because the programs wait a lot.
+RUNTIMES         := ./runner/codex ./runner/claude ./test/e2e
 RUNTIMES_TIMEOUT ?= 20m
 test-runtimes:
 	@tools/need npm cc
 	@bin=$$(test/runtimes/install) && export DRAWBRIDGE_TEST_RUNTIMES=$$bin && \
-		$(GO) test -tags runtimes -race -timeout=$(RUNTIMES_TIMEOUT) -p=1 ./runner/codex/... ./runner/claude/... && \
-		$(GO) test -tags runtimes -race -timeout=$(RUNTIMES_TIMEOUT) -run RealAgent ./test/e2e
+		tests=$$(grep -l '^//go:build runtimes$$' $(addsuffix /*_test.go,$(RUNTIMES)) | \
+			xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|') && test -n "$$tests" && \
+		$(GO) test -tags runtimes -race -vet=off -timeout=$(RUNTIMES_TIMEOUT) -p=2 -run "^($$tests)$$" $(RUNTIMES)
 
 # What the tests need beside Go and git: Redis, which they start themselves, and a C compiler for the race detector.
 need:
@@ -54,20 +60,21 @@ lint:
 	if [ -n "$$files" ]; then echo "sleeps in real time:"; echo "$$files"; exit 1; fi
 
 vet:
-	$(GO) vet ./...
-	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	$(PLAIN) $(GO) vet -tags runtimes ./...
+	$(PLAIN) GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 
 # Stripped and without paths of the machine that built it.
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/drawbridge ./cmd/drawbridge
+	$(PLAIN) $(GO) build -ldflags='-s -w' -o bin/drawbridge ./cmd/drawbridge
 
+# What go test would vet by itself is a part of vet.
 race:
-	$(GO) test -race -timeout=$(TEST_TIMEOUT) $(PKG)
+	$(GO) test -race -vet=off -timeout=$(TEST_TIMEOUT) $(PKG)
 
 # The model of tasks at its full length, without the race detector, with which race runs a short one. It says its seed.
 MODEL_STEPS ?= 100000
 model:
-	GOGC=400 $(GO) test -timeout=$(TEST_TIMEOUT) -v -run='^TestNeverPastTheMode$$' ./bridge/task -model.steps=$(MODEL_STEPS)
+	GOGC=400 $(PLAIN) $(GO) test -vet=off -timeout=$(TEST_TIMEOUT) -v -run='^TestNeverPastTheMode$$' ./bridge/task -model.steps=$(MODEL_STEPS)
 
 cover: need
 	@mkdir -p bin
