@@ -42,9 +42,9 @@ func TestPageIsTrue(t *testing.T) {
 	if !found {
 		t.Fatal("there is no example")
 	}
-	c, _, err := load(t, example, "GLM_KEY=k", "REVIEWER_KEY=k", "TRACKER_AUTH=k")
+	c, _, err := load(t, example, "GLM_KEY=k", "REVIEWER_KEY=k", "TRACKER_AUTH=k", "BUILD_SECRET=0123456789abcdef", "NOTIFY_KEY=k")
 	if err != nil || len(c.Projects) != 2 || len(c.Runtimes) != 3 || len(c.People.Owners) != 1 || c.Reviewer == nil ||
-		len(c.Servers) != 2 || len(c.Tools) != 3 || !c.Projects[1].Trusted {
+		len(c.Servers) != 2 || len(c.Tools) != 3 || len(c.Hooks) != 1 || len(c.On) != 2 || len(c.Warnings()) != 0 || !c.Projects[1].Trusted {
 		t.Errorf("the example gives %v, %v", c.Values(), err)
 	}
 }
