@@ -312,11 +312,13 @@ func TestModeNamesTheCellsThatAreNotHeld(t *testing.T) {
 			{Category: policy.Secret, Modes: []policy.Mode{policy.Auto}, What: "It reads .env files of the project."},
 			{Category: policy.Delete, Modes: []policy.Mode{policy.Auto}, What: "It reads .env files of the project."},
 			{Category: policy.Delete, Modes: []policy.Mode{policy.AutoAcceptEdits}, What: "Something of another mode."},
+			{Category: policy.Unknown, Modes: policy.Modes(), Plan: true, Part: true, What: "It reads resources."},
 		}
 		c.Stricter = []runner.Difference{{Category: policy.ReadOutside, Modes: policy.Modes(), Plan: true, What: "It reads nothing elsewhere."}}
 	}})
 	m := k.reads(ada, k.say(ada, ada, "/mode"), textLooser+"script:", "• It reads .env files of the project. (auto)",
-		"• Something of another mode. (auto-accept-edits)", textStricter+"script:", "(approval-required, auto-accept-edits, auto, full-access, plan)")
+		"• Something of another mode. (auto-accept-edits)", "• It reads resources. (approval-required, auto-accept-edits, auto, full-access, plan)",
+		textStricter+"script:", "(approval-required, auto-accept-edits, auto, full-access, plan)")
 	if strings.Count(m.Text, ".env") != 1 {
 		t.Errorf("/mode says\n%s", m.Text)
 	}
@@ -324,7 +326,7 @@ func TestModeNamesTheCellsThatAreNotHeld(t *testing.T) {
 	if strings.Contains(m.Text, ".env") {
 		t.Errorf("the chosen mode is told as\n%s", m.Text)
 	}
-	m = k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullTitle, "With script, the agent then runs commands", "• It reads nothing elsewhere.")
+	m = k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullTitle, "With script, the agent then runs commands", "• It reads resources.", "• It reads nothing elsewhere.")
 	if strings.Contains(m.Text, ".env") || strings.Contains(m.Text, "another mode") || strings.Contains(m.Text, "reads elsewhere") {
 		t.Errorf("the confirmation says\n%s", m.Text)
 	}

@@ -14,12 +14,18 @@ type Difference struct {
 	// To is what becomes of the action instead of what the table says, where that is always the same; what is looser runs
 	// where it is empty.
 	To policy.Verdict `json:"to,omitempty"`
+	// Part says that it is so of only a part of what the category holds, which What names and the table of the suite has no row
+	// for: the rest is done as the table says.
+	Part bool `json:"part,omitempty"`
 	// What says, for people, what is done unasked, or what is asked or refused although the table allows it.
 	What string `json:"what"`
 }
 
-// Covers reports whether d speaks of a cell.
+// Covers reports whether d speaks of a cell as a whole.
 func (d Difference) Covers(m policy.Mode, i policy.Interaction, c policy.Category) bool {
+	if d.Part {
+		return false
+	}
 	if i != policy.Default {
 		return d.Category == c && d.Plan
 	}

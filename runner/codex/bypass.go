@@ -38,6 +38,14 @@ func looserCells() []runner.Difference {
 	}
 }
 
+// resourceCells names what is looser where MCP servers are configured.
+func resourceCells() []runner.Difference {
+	return []runner.Difference{{
+		Category: policy.Unknown, Modes: policy.Modes(), Plan: true, Part: true,
+		What: "What an MCP server offers as a resource is read unasked: Codex has no question for it. The server's tools are asked.",
+	}}
+}
+
 // reviewedCells names those that are looser where the owner has chosen codex's own reviewer: the table leaves them to a
 // person, and codex, which sends all its questions to one side, has them reviewed. Measured: a push that asks to leave the
 // sandbox, patches outside, rm -f. What is read, written, deleted or published in the sandbox is not even reviewed, see

@@ -127,7 +127,7 @@ func (r *Runtime) look(ctx context.Context) (runner.Capability, error) {
 		c.Looser = append(c.Looser, reviewedCells()...)
 	}
 	if len(r.config.Servers) > 0 {
-		c.Why["mcp_resources"] = "What an MCP server offers as a resource is read unasked, in every mode: Codex has no question for it. Its tools are asked."
+		c.Looser = append(c.Looser, resourceCells()...)
 	}
 	c.Sandbox = true
 	if err := r.trySandbox(ctx, p); err != nil {

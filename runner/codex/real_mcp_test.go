@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,7 +83,8 @@ func TestRealServerAtAnAddress(t *testing.T) {
 	}
 }
 
-// TestRealResourcesAreReadUnasked measures what Probe says of codex: it has no question for a resource of a server.
+// TestRealResourcesAreReadUnasked measures what Probe names as looser than the table: codex has no question for a resource of a
+// server.
 func TestRealResourcesAreReadUnasked(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -105,7 +107,14 @@ func TestRealResourcesAreReadUnasked(t *testing.T) {
 	if _, questions := c.seen(); len(questions) != 0 || !strings.Contains(c.said(), "resources/read failed") {
 		t.Errorf("codex asks now, or says %q: tell so in probe.go; asked %+v", c.said(), questions)
 	}
-	if probed := looked(t, r); probed.Why["mcp_resources"] == "" {
+	named := func(c runner.Capability) bool {
+		return slices.ContainsFunc(c.Looser, func(d runner.Difference) bool { return d.Part && strings.Contains(d.What, "resource") })
+	}
+	if probed := looked(t, r); !named(probed) {
 		t.Errorf("the probe says nothing of it: %+v", probed)
+	}
+	config.Data, config.Servers = data(t), nil
+	if probed := looked(t, installed(t, config)); named(probed) {
+		t.Errorf("the probe says so where there is no server: %+v", probed)
 	}
 }
