@@ -54,6 +54,9 @@ var (
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 )
 
+// ownServer is the name under which agents know the tools of Drawbridge itself.
+const ownServer = "drawbridge"
+
 const (
 	serverAllowed  = "1 to 32 of a-z, 0-9 and -, not starting or ending with -"
 	commandAllowed = "a name that is found in PATH, or an absolute path"
@@ -87,6 +90,10 @@ func (l *loader) servers(c *Config) (secretInFile bool) {
 			e.wrong("headers", "", "only together with url")
 		}
 		e.done()
+		if s.Name == ownServer {
+			l.mistake(mistakeError{Key: "mcp", Source: l.file, Value: s.Name, Allowed: "any other name: this one is Drawbridge's own"})
+			continue
+		}
 		if slices.ContainsFunc(c.Servers, func(o Server) bool { return o.Name == s.Name }) {
 			l.mistake(mistakeError{Key: "mcp", Source: l.file, Value: s.Name, Allowed: "a name that stands once"})
 			continue

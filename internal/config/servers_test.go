@@ -160,6 +160,7 @@ func TestServerMistakes(t *testing.T) {
 		"no name":             {file: "[[mcp]]\ncommand = \"x\"", want: "config: FILE: mcp 1, name: not set; 1 to 32 of a-z, 0-9 and -"},
 		"name":                {file: "[[mcp]]\nname = \"a__b\"\ncommand = \"x\"", want: `config: FILE: mcp a__b, name = "a__b": 1 to 32 of`},
 		"name with a dash":    {file: "[[mcp]]\nname = \"a-\"\ncommand = \"x\"", want: `config: FILE: mcp a-, name = "a-": 1 to 32 of`},
+		"ours":                {file: "[[mcp]]\nname = \"drawbridge\"\ncommand = \"x\"\n", want: `config: FILE: mcp = "drawbridge": any other name: this one is Drawbridge's own`},
 		"twice":               {file: bank + "command = \"x\"\n" + bank + "command = \"y\"", want: `config: FILE: mcp = "bank": a name that stands once`},
 		"plain table":         {file: "[mcp.bank]\ncommand = \"x\"", want: "config: FILE: mcp: a table of its own for each, under the heading [[mcp]]"},
 		"nothing":             {file: bank, want: "config: FILE: mcp bank, command: not set; a name that is found in PATH, or an absolute path, or url"},

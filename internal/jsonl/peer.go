@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 )
@@ -302,7 +303,8 @@ func (p *Peer) serve(ctx context.Context, m Message) {
 		p.mu.Lock()
 		delete(p.open, m.ID)
 		p.mu.Unlock()
-		if err := p.write(answer); err != nil && !p.ending() {
+		// Whoever had the writing closed expects no answers any more.
+		if err := p.write(answer); err != nil && !p.ending() && !errors.Is(err, os.ErrClosed) {
 			p.config.Logger.Warn("answer not sent", "method", m.Method, "err", err)
 		}
 	})

@@ -96,6 +96,9 @@ func New(c Config) (*Runtime, error) {
 			return nil, fmt.Errorf("claude: %s cannot be set: it is Drawbridge's own", name)
 		}
 	}
+	if _, taken := c.MCP[runner.ToolHost]; taken {
+		return nil, fmt.Errorf("claude: no MCP server can be named %q: Drawbridge's own is", runner.ToolHost)
+	}
 	if c.Program == "" {
 		c.Program = "claude"
 	}

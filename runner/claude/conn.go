@@ -42,6 +42,7 @@ type conn struct {
 
 	trusted bool                       // the project's own settings count
 	servers map[string]json.RawMessage // external MCP servers
+	hosts   bool                       // the program has our own server
 
 	lane  lane
 	calls map[string]*call // tool calls, by id
@@ -99,6 +100,7 @@ func (s *session) start(ctx context.Context, l launch) (*conn, error) {
 		session: s, program: p, kill: p.Stop, gone: make(chan struct{}), mode: l.mode, aligning: l.mode, state: "idle",
 		turned: make(chan struct{}), asking: make(chan struct{}),
 		calls: map[string]*call{}, tasks: map[string]*task{}, past: map[string]bool{}, trusted: l.trusted, servers: servers,
+		hosts: hosts(servers),
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.life = life
@@ -138,7 +140,7 @@ func (c *conn) greet(ctx context.Context, l launch) error {
 	if !c.trusted {
 		instructions = memory(s.options.Folder) // a trusted project's are read by the program
 	}
-	err := c.peer.Call(ctx, "initialize", greeting(instructions), &c.ready)
+	err := c.peer.Call(ctx, "initialize", greeting(instructions, c.hosts), &c.ready)
 	if err != nil {
 		s.mu.Lock()
 		failed := c.failed
@@ -236,6 +238,8 @@ func (c *conn) asked(ctx context.Context, m jsonl.Message) (any, error) {
 		return c.hook(ctx, h), nil
 	case "can_use_tool":
 		return c.permission(ctx, m.Params), nil
+	case "mcp_message":
+		return c.serve(m.Params)
 	}
 	return nil, jsonl.ErrMethod
 }
@@ -325,7 +329,7 @@ func (c *conn) begun(f frame) {
 		s.emit(runner.Event{Kind: runner.SessionStarted, Turn: c.turnID(), Text: s.token})
 	}
 	c.moded(f.PermissionMode)
-	for _, m := range f.MCP {
+	for _, m := range c.external(f.MCP) {
 		if _, ours := c.servers[m.Name]; !ours {
 			c.unreview("an MCP server that Drawbridge did not configure is loaded")
 		}

@@ -43,3 +43,9 @@ func Costs(resumed bool, totals ...float64) (out []int64) {
 	}
 	return out
 }
+
+// Serve is what our own MCP server answers.
+func Serve(message json.RawMessage) (any, error) {
+	c := &conn{session: &session{}, hosts: true}
+	return c.serve(message)
+}

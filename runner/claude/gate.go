@@ -29,6 +29,9 @@ func (c *conn) hook(ctx context.Context, h hookCall) hookAnswer {
 		c.clear(k)
 		return hookAnswer{} // the program's own question follows, with what it adds to the input
 	}
+	if name == proposeTool && c.hosts {
+		return c.propose(ctx, id, k, h.Input.Input)
+	}
 	if c.scratch(name, h.Input.Input) {
 		s.mu.Lock()
 		k.passed, k.cleared = string(h.Input.Input), true
@@ -94,6 +97,8 @@ func (c *conn) permission(ctx context.Context, raw json.RawMessage) permissionAn
 	switch {
 	case passed && !managed:
 		return permissionAnswer{Behavior: "allow", Input: p.Input}
+	case p.Name == proposeTool && c.hosts:
+		return permissionAnswer{Behavior: "deny", Message: "Nobody was asked about this, so it is refused."}
 	case p.Name == askTool:
 		return c.askPerson(ctx, p, k)
 	case p.Name == planTool:

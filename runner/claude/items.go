@@ -151,6 +151,8 @@ type call struct {
 	ended    bool
 	refusal  string // what the agent was told; not empty if it was refused
 	accepted bool   // a plan that was taken, though the agent was told to wait
+	words    string // what our own server says of it, once it was decided
+	wrong    bool   // it was no proposal
 	expected *expectation
 	withdraw []func() // take back its open questions
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"drawbridge/runner"
 )
 
 // projectMCP is the file in which a project lists MCP servers.
@@ -74,9 +76,9 @@ var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // serverName reports whether a server that the owner did not name can have a name. A tool is called
 // mcp__SERVER__TOOL: a name with two lines in it, or one at its end, could be taken for a shorter one, about whose tools
-// the owner has said something.
+// the owner has said something. The name of our own is taken.
 func serverName(name string) bool {
-	return plainName.MatchString(name) && !strings.Contains(name, "__") && !strings.HasSuffix(name, "_")
+	return name != runner.ToolHost && plainName.MatchString(name) && !strings.Contains(name, "__") && !strings.HasSuffix(name, "_")
 }
 
 // serversFile writes the servers into a folder of the process, for the program to read as it starts: on a command line

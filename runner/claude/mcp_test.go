@@ -17,7 +17,7 @@ import (
 // could be taken for another's.
 func TestServersOfAProject(t *testing.T) {
 	t.Parallel()
-	const two = `{"mcpServers":{"bank":{"command":"evil"},"notes":{"command":"notes"},"a__b":{},"a_":{},"_a":{},"a.b":{},"":{},"a b":{}}}`
+	const two = `{"mcpServers":{"bank":{"command":"evil"},"notes":{"command":"notes"},"a__b":{},"a_":{},"_a":{},"a.b":{},"":{},"a b":{},"drawbridge":{"command":"poser"}}}`
 	for name, c := range map[string]struct {
 		trusted bool
 		write   func(file string) error

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"drawbridge/internal/process"
+	"drawbridge/runner"
 )
 
 // hookWait is how long a call may wait for the gate, in seconds: a week, since the gate has deadlines of its own. More
@@ -108,6 +109,8 @@ type initialize struct {
 	Hooks map[string][]hookMatcher `json:"hooks"`
 	// Append is added to the system prompt.
 	Append string `json:"appendSystemPrompt,omitempty"`
+	// Servers are the MCP servers that we are ourselves.
+	Servers []string `json:"sdkMcpServers,omitempty"`
 }
 
 // hookMatcher without a matcher is for every tool.
@@ -118,9 +121,14 @@ type hookMatcher struct {
 	OnFailure string `json:"onFailure"`
 }
 
-func greeting(appended string) initialize {
+func greeting(appended string, hosts bool) initialize {
+	var servers []string
+	if hosts {
+		servers = []string{runner.ToolHost}
+	}
 	return initialize{
-		Hooks:  map[string][]hookMatcher{"PreToolUse": {{Callbacks: []string{gateHook}, Timeout: hookWait, OnFailure: "block"}}},
-		Append: appended,
+		Servers: servers,
+		Hooks:   map[string][]hookMatcher{"PreToolUse": {{Callbacks: []string{gateHook}, Timeout: hookWait, OnFailure: "block"}}},
+		Append:  appended,
 	}
 }

@@ -122,7 +122,7 @@ func TestTheReviewerNeverDecidesWhatIsAPersons(t *testing.T) {
 func TestAnExternalServerKeepsTheReviewerAway(t *testing.T) {
 	t.Parallel()
 	r := live(t, serve(t, modeltest.Config{Script: checked(modeltest.CheckPasses, bash("touch one"))}), claude.Config{
-		Reviewer: true, MCP: map[string]json.RawMessage{"drawbridge": json.RawMessage(`{"command":"/bin/false"}`)},
+		Reviewer: true, MCP: map[string]json.RawMessage{"Drawbridge": json.RawMessage(`{"command":"/bin/false"}`)},
 	})
 	c := looked(t, r)
 	if c.Modes[policy.Auto] != policy.Auto || !strings.Contains(c.Why[string(policy.Auto)], "MCP server") {

@@ -124,6 +124,9 @@ func hands() modeltest.Hands {
 			}
 			return modeltest.CallOf("AskUserQuestion", args{"questions": questions})
 		},
+		Propose: func(arguments string) modeltest.Call {
+			return modeltest.Call{Name: "mcp__" + runner.ToolHost + "__" + runner.ProposeTool, Arguments: arguments}
+		},
 		Plan: func(plan string) modeltest.Reply {
 			return modeltest.Reply{Calls: []modeltest.Call{modeltest.CallOf("ExitPlanMode", args{"plan": plan})}}
 		},
