@@ -90,7 +90,8 @@ func (m *model) do(name string) string {
 	case "end":
 		m.finishes(one(m.r, turns))
 	case "wait":
-		time.Sleep(one(m.r, []time.Duration{time.Second, time.Minute, 3 * time.Minute, 12 * time.Minute}))
+		d := one(m.r, []time.Duration{time.Second, time.Minute, 3 * time.Minute, 12 * time.Minute})
+		time.Sleep(d) //nolint:forbidigo // in a bubble
 	case "kill":
 		m.restart(m.draw("gateway 0", "gateway 1", "host h1", "host h2"))
 	case "fault":
