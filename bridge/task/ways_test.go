@@ -103,12 +103,19 @@ func TestEveryWayToStartWorkEndsInTheSamePolicy(t *testing.T) {
 			k := w.keeper()
 			for range 2 {
 				w.update(func(t *store.Txn) error {
-					_, err := k.tasks.Add(t, home, NewTask{ID: "hook-build-1", Work: Work{Steps: []string{"do it"}, Mode: m, By: ada, Name: "hook build"}})
+					_, err := k.tasks.Add(t, home, NewTask{ID: "hook-build-1", Origin: OriginEvent, Work: Work{Steps: []string{"do it"}, Mode: m, By: ada, Name: "hook build"}})
 					return err
 				})
 				time.Sleep(pace) //nolint:forbidigo // in a bubble
 				synctest.Wait()
 			}
+		},
+		"a proposal": func(w *world, m policy.Mode) { w.proposed(m, runner.Proposal{}) },
+		"a proposal of a looser": func(w *world, m policy.Mode) {
+			w.proposed(m, runner.Proposal{Title: "t", Steps: []string{"a"}, Mode: policy.FullAccess})
+		},
+		"a proposed schedule": func(w *world, m policy.Mode) {
+			w.proposed(m, runner.Proposal{Title: "t", Steps: []string{"a"}, When: runner.ProposedEvery, Time: "1h"})
 		},
 		"resumed by its task's id": func(w *world, m policy.Mode) {
 			w.add(m, Work{})

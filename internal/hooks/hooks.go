@@ -176,7 +176,7 @@ func (h *Handler) start(ctx context.Context, k Hook, d delivery, body []byte) (a
 	if !ok {
 		return a, errText
 	}
-	n := task.NewTask{ID: a.Task, Work: k.Work}
+	n := task.NewTask{ID: a.Task, Work: k.Work, Origin: task.OriginEvent}
 	n.Steps = slices.Clone(k.Work.Steps)
 	n.Steps[0] = first
 	// The commit is not cut short when the sender hangs up: it would only come again.
