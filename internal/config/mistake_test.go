@@ -7,6 +7,32 @@ import (
 	"testing"
 )
 
+// refused demands that what is configured is a mistake that is said in one line, with want in it and no secret. FILE in want
+// stands for the file's path.
+func refused(t *testing.T, text string, env []string, want string) {
+	t.Helper()
+	c, file, err := load(t, text, env...)
+	if err == nil {
+		t.Fatalf("accepted as %v", c.Values())
+	}
+	// The path of a test's folder may be longer than what a line shows of it.
+	got := strings.ReplaceAll(err.Error(), oneLine(cut(file)), "FILE")
+	if !strings.Contains(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if strings.Contains(got, "\n") {
+		t.Errorf("more than one line: %q", got)
+	}
+	for _, secret := range []string{"hunter2", "12:AB", "/../x"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("the line shows a secret: %s", got)
+		}
+	}
+	if c.Values() != nil || c.HostName != "" {
+		t.Error("a half-filled Config came with the error")
+	}
+}
+
 // Each mistake is one line that names the key, the value and what is allowed.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -91,26 +117,7 @@ func TestMistakes(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, file, err := load(t, tt.file, tt.env...)
-			if err == nil {
-				t.Fatalf("accepted as %v", c.Values())
-			}
-			// The path of a test's folder may be longer than what a line shows of it.
-			got := strings.ReplaceAll(err.Error(), oneLine(cut(file)), "FILE")
-			if !strings.Contains(got, tt.want) {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
-			}
-			if strings.Contains(got, "\n") {
-				t.Errorf("more than one line: %q", got)
-			}
-			for _, secret := range []string{"hunter2", "12:AB", "/../x"} {
-				if strings.Contains(got, secret) {
-					t.Errorf("the line shows a secret: %s", got)
-				}
-			}
-			if c.Values() != nil || c.HostName != "" {
-				t.Error("a half-filled Config came with the error")
-			}
+			refused(t, tt.file, tt.env, tt.want)
 		})
 	}
 }
