@@ -236,4 +236,14 @@ func TestADifferenceIsNamedOrComplainedOf(t *testing.T) {
 	}); len(found) != 0 {
 		t.Errorf("named, it complains of %q", found)
 	}
+	part := runner.Difference{Category: policy.Write, Modes: policy.Modes(), Plan: true, Part: true, What: "It writes one kind of files."}
+	if found := examined(t, row, time.Minute, func(r *faulty) {
+		unasked(r)
+		r.Capability.Looser = []runner.Difference{part}
+	}); len(found) != 1 || !strings.Contains(found[0], "no difference is named") {
+		t.Errorf("named in part, it complains of %q", found)
+	}
+	if found := examined(t, row, time.Minute, func(r *faulty) { r.Capability.Looser = []runner.Difference{part} }); len(found) != 0 {
+		t.Errorf("where a part of what is not tried is named, it complains of %q", found)
+	}
 }
