@@ -43,7 +43,9 @@ func TestAProposedTaskIsACardFirst(t *testing.T) {
 			if tasks, schedules := k.made(ada); len(tasks)+len(schedules) != 0 {
 				t.Fatalf("made before anybody tapped: %+v, %+v", tasks, schedules)
 			}
-			k.tap(ada, ada, card.ID, "Make it")
+			if n := k.tap(ada, ada, card.ID, "Make it"); n.Text != "Made by Ada: Greet" || n.Alert {
+				t.Errorf("the tap says %+v", n)
+			}
 			k.becomes(ada, card.ID, "Made by Ada: Greet")
 			tasks, schedules := k.made(ada)
 			if len(tasks) != 1 || len(schedules) != 0 {

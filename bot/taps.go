@@ -177,6 +177,8 @@ func (b *Bot) decideTap(t *store.Txn, s author, tap approvals.Tap) (notice, erro
 func decided(o approvals.Outcome) notice {
 	q := o.Record.Question
 	switch {
+	case o.Won && q.Kind == runner.KindProposal:
+		return notice{cardOutcome(q, approvals.Standing(o.Record, o.Decision)), o.Decision.Source != runner.SourceUser}
 	case o.Won && o.Decision.Decision != runner.Allowed && q.Kind == runner.KindQuestion:
 		return notice{text: tapNotAnswered}
 	case o.Won && o.Decision.Decision != runner.Allowed && usual(o.Decision.Action):
