@@ -238,6 +238,8 @@ func (c *conn) asked(ctx context.Context, m jsonl.Message) (any, error) {
 		return c.hook(ctx, h), nil
 	case "can_use_tool":
 		return c.permission(ctx, m.Params), nil
+	case "elicitation":
+		return c.elicit(ctx, string(m.ID), m.Params)
 	case "mcp_message":
 		return c.serve(m.Params)
 	}

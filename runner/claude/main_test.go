@@ -28,5 +28,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(elicitVariable) != "" {
+		if err := serveForm(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m)
 }

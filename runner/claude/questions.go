@@ -24,16 +24,21 @@ func (c *conn) askPerson(ctx context.Context, p permissionCall, k *call) permiss
 	if input == nil {
 		return permissionAnswer{Behavior: "deny", Message: "The answer could not be written."}
 	}
-	var told []string
-	for _, query := range q.Queries {
-		if chosen := a.Answers[query.ID]; len(chosen) > 0 {
-			told = append(told, strings.Join(chosen, ", "))
-		}
-	}
 	c.session.mu.Lock()
-	k.item.Text = strings.Join(told, "\n")
+	k.item.Text = chosen(q.Queries, a.Answers)
 	c.session.mu.Unlock()
 	return permissionAnswer{Behavior: "allow", Input: input}
+}
+
+// chosen is what a person has answered, a line a question.
+func chosen(asked []runner.Query, answers map[string][]string) string {
+	var told []string
+	for _, query := range asked {
+		if given := answers[query.ID]; len(given) > 0 {
+			told = append(told, strings.Join(given, ", "))
+		}
+	}
+	return strings.Join(told, "\n")
 }
 
 // queries are the questions of the tool that asks a person.

@@ -67,59 +67,17 @@ func (s *session) tool(f elicitationRequest, id string) (*request, error) {
 	return req, nil
 }
 
-// The labels of the one option that a page to visit, and a form without fields, has.
-const (
-	wordYes  = "Yes"
-	wordDone = "Done"
-)
-
-// unfilled is the answer to an elicitation that a person declined, or that nobody answered.
-func unfilled(a runner.Answer) elicitationAnswer {
-	if a.Source == runner.SourceUser {
-		return elicitationAnswer{Action: "decline"}
-	}
-	return elicitationAnswer{Action: "cancel"}
-}
-
 // elicitation is a form that an MCP server wants filled in, or a page that it wants visited.
 func (s *session) elicitation(f elicitationRequest, item string) (*request, error) {
-	q := runner.Question{
-		Kind: runner.KindQuestion, Item: item, Title: f.ServerName + ": " + f.Message, Folder: s.options.Folder,
-		Categories: []policy.Category{policy.Question},
-	}
-	switch f.Mode {
-	case "url":
-		q.Queries = []runner.Query{{
-			ID: "url", Text: f.ServerName + " asks to open " + f.URL + "\n" + f.Message, Options: []runner.Option{{Label: wordDone}},
-		}}
-		return &request{own: true, question: q, answer: func(a runner.Answer) any {
-			if a.Allows() {
-				return elicitationAnswer{Action: "accept", Content: struct{}{}}
-			}
-			return unfilled(a)
-		}}, nil
-	case "form":
-	default:
-		return nil, fmt.Errorf("the mode %q is unknown", f.Mode)
-	}
-	form, err := runner.ParseElicitation(f.RequestedSchema)
+	q, answer, err := runner.Elicited{
+		Server: f.ServerName, Message: f.Message, Mode: f.Mode, URL: f.URL, Schema: f.RequestedSchema,
+	}.Question()
 	if err != nil {
-		return nil, fmt.Errorf("its form can't be asked: %w", err)
+		return nil, err
 	}
-	q.Queries = form.Queries()
-	if len(q.Queries) == 0 {
-		q.Queries = []runner.Query{{ID: "confirm", Text: f.ServerName + ": " + f.Message, Options: []runner.Option{{Label: wordYes}}}}
-	} else {
-		q.Queries[0].Text = f.ServerName + ": " + f.Message + "\n" + q.Queries[0].Text
-	}
+	q.Item, q.Folder = item, s.options.Folder
 	return &request{own: true, question: q, answer: func(a runner.Answer) any {
-		if !a.Allows() {
-			return unfilled(a)
-		}
-		content, ok := form.Content(a.Answers)
-		if !ok {
-			return elicitationAnswer{Action: "cancel"}
-		}
-		return elicitationAnswer{Action: "accept", Content: content}
+		out := answer(a)
+		return elicitationAnswer{Action: out.Action, Content: out.Content}
 	}}, nil
 }
