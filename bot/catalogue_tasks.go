@@ -17,7 +17,9 @@ const (
 	textEditHelp  = "Say which, and what or when, for example:\n/cron edit a1b2c3 check the build and the tests\n" +
 		"/cron edit a1b2c3 \"0 8 * * 1-5\"\n/cron edit a1b2c3 --at 18:30 run the tests\n/cron edit a1b2c3 --every 2h until 22:00"
 	textFlagsHelp  = "I don't know this option: "
-	textFlagsKnown = ". There are --here (in this chat's own session), --skip (a missed time is not made up for), --review, --auto, --follow, --no-follow, --mode and --budget (tokens)."
+	textFlagsKnown = ".\nThere are:\n--here – in this chat's own session\n--project and a name, --runtime and a name – elsewhere\n" +
+		"--mode and a mode – stricter than this chat's\n--budget and a number – of tokens\n--review, --auto – whether it waits for your approval\n" +
+		"--follow, --no-follow – whether the agent is asked what should follow\n--skip – a missed time is not made up for"
 
 	textScheduled     = "Scheduled: "
 	textScheduleNone  = "Nothing is scheduled here.\n\n" + textCronHelp

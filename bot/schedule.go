@@ -83,6 +83,9 @@ func (b *Bot) plan(t *store.Txn, s author, text, help string, read readTimes) er
 	if err != nil {
 		return b.refuseWork(t, s, set.Zone, err)
 	}
+	if err := b.place(t, &w); err != nil {
+		return b.refuseWork(t, s, set.Zone, err)
+	}
 	w.Steps, w.By, w.Name = []string{prompt}, strconv.FormatInt(s.ID, 10), s.Name
 	sch, err := b.cfg.Tasks.AddSchedule(t, s.chat.Key(), task.NewSchedule{ID: "u" + strconv.FormatInt(s.update, 36), Work: w, Spec: spec, Missed: missed})
 	if err != nil {
@@ -122,6 +125,8 @@ func workFault(zone string, err error) (string, error) {
 			text += "\n" + textThen + strings.Join(next, ", ")
 		}
 		return text, nil
+	case errors.Is(err, errNowhere):
+		return textNoSuchProject, nil
 	case errors.Is(err, bridge.ErrNoProject):
 		return textProjectNone, nil
 	case errors.Is(err, bridge.ErrNoRuntime), errors.Is(err, bridge.ErrNoHost):

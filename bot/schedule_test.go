@@ -55,7 +55,11 @@ func TestOptionsOfWork(t *testing.T) {
 	if err != nil || !w.InChat || missed != task.Skip || w.Mode != policy.Auto || w.Budget != 5000 || w.Execution != task.Auto || !w.Careful || prompt != "check --this" {
 		t.Errorf("%+v %q %q %v", w, missed, prompt, err)
 	}
-	for _, bad := range []string{"--yolo x", "--mode yolo x", "--budget -1 x", "--budget x"} {
+	w, _, prompt, err = workOptions("--project shop@box --runtime claude --no-follow look")
+	if err != nil || w.Project != "shop@box" || w.Runtime != "claude" || w.Follow != task.FollowOff || prompt != "look" {
+		t.Errorf("%+v %q %v", w, prompt, err)
+	}
+	for _, bad := range []string{"--here --project shop x", "--yolo x", "--mode yolo x", "--budget -1 x", "--budget x"} {
 		if _, _, _, err := workOptions(bad); err == nil {
 			t.Errorf("%q is taken", bad)
 		}
@@ -149,6 +153,17 @@ func TestAScheduleIsEdited(t *testing.T) {
 	k.reads(ada, k.say(ada, ada, "/cron edit "+id+" --at 2001-01-01 10:00 say never"), specFault(task.ErrPast))
 	k.reads(ada, k.say(ada, ada, "/cron edit "+id), textEditHelp)
 	k.reads(ada, k.say(ada, ada, "/cron"), "say again", "15 Jan 2031")
+}
+
+// TestWorkElsewhere: in another project than the chat's, and by a runtime that is there.
+func TestWorkElsewhere(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{projects: []string{"other"}})
+	report := k.reads(ada, k.say(ada, ada, "/task new --project other --no-follow greet\nsay hello"), "In review: greet")
+	k.tap(ada, ada, report.ID, textDetails)
+	k.shows(ada, report.ID, "other on box, script")
+	k.reads(ada, k.say(ada, ada, "/in 5m --project nowhere say hello"), textProjectNone)
+	k.reads(ada, k.say(ada, ada, "/in 5m --runtime nobody say hello"), textNoRuntime)
 }
 
 // TestATaskThatNobodyAnswers changes nothing, says so, and asks when it is run again with somebody there.

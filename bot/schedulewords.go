@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -9,8 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"drawbridge/bridge"
 	"drawbridge/bridge/task"
 	"drawbridge/formatting"
+	"drawbridge/internal/store"
 	"drawbridge/policy"
 )
 
@@ -57,6 +60,9 @@ func timeOf(text string) (at, rest string) {
 	return at, rest
 }
 
+// errNowhere says that a project that was named for work is not there.
+var errNowhere = errors.New("bot: no such project")
+
 // errOption says that a word that looks like an option is none.
 var errOption = errors.New("bot: unknown option")
 
@@ -82,6 +88,10 @@ func workOptions(text string) (w task.Work, missed task.Missed, prompt string, e
 			w.Follow = task.FollowOn
 		case "no-follow":
 			w.Follow = task.FollowOff
+		case "project":
+			w.Project, rest = firstWord(rest)
+		case "runtime":
+			w.Runtime, rest = firstWord(rest)
 		case "careful":
 			w.Careful = true
 		case "mode":
@@ -99,8 +109,27 @@ func workOptions(text string) (w task.Work, missed task.Missed, prompt string, e
 		default:
 			return w, missed, prompt, fmt.Errorf("%w: %s", errOption, formatting.Inline(word, 40))
 		}
+		if w.InChat && (w.Project != "" || w.Runtime != "") {
+			return w, missed, prompt, fmt.Errorf("%w: --here with another project or runtime", errOption)
+		}
 		prompt = rest
 	}
+}
+
+// place finds the host of the project that was named for work, and the runtime that is usual there.
+func (b *Bot) place(t *store.Txn, w *task.Work) error {
+	if w.Project == "" {
+		return nil
+	}
+	p, host, err := b.cfg.Chats.Find(t, w.Project)
+	if errors.Is(err, bridge.ErrNoProject) {
+		return errNowhere
+	}
+	if err != nil {
+		return err
+	}
+	w.Host, w.Project, w.Runtime = host, p.Name, cmp.Or(w.Runtime, p.Runtime)
+	return nil
 }
 
 // specWords says a schedule's times in plain words.

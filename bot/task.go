@@ -135,6 +135,9 @@ func (b *Bot) taskCommand(t *store.Txn, s author, args string) error {
 	if len(w.Steps) == 0 {
 		return b.say(t, s.chat, s.message, textTaskNoSteps)
 	}
+	if err := b.place(t, &w); err != nil {
+		return b.refuseWork(t, s, "", err)
+	}
 	w.Title, w.By, w.Name = strings.TrimSpace(title), strconv.FormatInt(s.ID, 10), s.Name
 	k, err := b.cfg.Tasks.Add(t, s.chat.Key(), task.NewTask{ID: "u" + strconv.FormatInt(s.update, 36), Work: w})
 	if err != nil {

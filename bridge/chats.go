@@ -76,7 +76,7 @@ func (s *Chats) Get(t *store.Txn, id string) (Chat, error) {
 		c.Interaction = policy.Plan
 	}
 	if c.Project == "" && s.cfg.DefaultProject != "" {
-		if p, host, err := s.find(t, s.cfg.DefaultProject); err == nil {
+		if p, host, err := s.Find(t, s.cfg.DefaultProject); err == nil {
 			c.Project, c.Folder, c.Host = p.Name, p.Folder, host
 			c.Runtime = cmp.Or(c.Runtime, p.Runtime)
 		}
@@ -174,7 +174,7 @@ func (s *Chats) SetInteraction(t *store.Txn, id string, i policy.Interaction) er
 
 // SetProject moves the chat to a project, with a session of its own. ErrNoProject if no host has it.
 func (s *Chats) SetProject(t *store.Txn, id, project string) (Chat, error) {
-	p, host, err := s.find(t, project)
+	p, host, err := s.Find(t, project)
 	if err != nil {
 		return Chat{}, err
 	}
@@ -296,7 +296,8 @@ func (s *Chats) Hello(t *store.Txn, host string) (Hello, bool, error) {
 	return m, ok, err
 }
 
-func (s *Chats) find(t *store.Txn, name string) (Project, string, error) {
+// Find returns the project that a name means, as Projects lists it, and its host. ErrNoProject.
+func (s *Chats) Find(t *store.Txn, name string) (Project, string, error) {
 	all, err := s.Projects(t)
 	if err != nil {
 		return Project{}, "", err
