@@ -111,6 +111,7 @@ const (
 	textHookFailed    = " did not end well"
 	textHookStopped   = ". It was ended with the gateway."
 	textTooMany       = "There are too many already. Delete some first."
+	textNoSuchProject = "There is no project of that name. /project lists them."
 	textNothingToDo   = "There is nothing to do in that: write what you want done behind it."
 	textTooMuch       = "That is too long."
 	textNotLooser     = "A task can't be held to a looser mode than this chat is in."

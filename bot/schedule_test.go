@@ -162,7 +162,7 @@ func TestWorkElsewhere(t *testing.T) {
 	report := k.reads(ada, k.say(ada, ada, "/task new --project other --no-follow greet\nsay hello"), "In review: greet")
 	k.tap(ada, ada, report.ID, textDetails)
 	k.shows(ada, report.ID, "other on box, script")
-	k.reads(ada, k.say(ada, ada, "/in 5m --project nowhere say hello"), textProjectNone)
+	k.reads(ada, k.say(ada, ada, "/in 5m --project nowhere say hello"), textNoSuchProject)
 	k.reads(ada, k.say(ada, ada, "/in 5m --runtime nobody say hello"), textNoRuntime)
 }
 
