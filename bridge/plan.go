@@ -25,8 +25,8 @@ func planActions(m policy.Mode) []runner.Action {
 // submitPlan makes the plan with which a turn has ended an approval, in the commit that ends the turn. Nobody waits for
 // it: what is decided is carried out by a turn of its own.
 func (t *hostTurn) submitPlan(tx *store.Txn, r runner.Result) error {
-	if r.Outcome != runner.Completed || strings.TrimSpace(r.Plan) == "" {
-		return nil
+	if w := t.order.Prompt.Work; r.Outcome != runner.Completed || strings.TrimSpace(r.Plan) == "" || w != nil && w.Alone {
+		return nil // nobody is asked about what is done alone
 	}
 	m, _, err := store.Peek[Mirror](tx, mirrorKey(t.h.cfg.Name, t.order.held()))
 	if err != nil {

@@ -192,6 +192,10 @@ func (s *Chats) interrupt(t *store.Txn, chat string, a *Active) error {
 
 // Unqueue takes a waiting prompt back and reports whether it was still waiting.
 func (s *Chats) Unqueue(t *store.Txn, id, prompt string) (bool, error) {
+	id, err := present(t, id)
+	if err != nil {
+		return false, err
+	}
 	c, err := s.Get(t, id)
 	if err != nil {
 		return false, err
