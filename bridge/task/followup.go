@@ -103,8 +103,14 @@ func parseFollowUps(said string) ([]proposal, error) {
 
 func laneOf(task Task) string { return bridge.LaneID(task.ID) }
 
-// lookForFollowUps hands over the run that reads the result, as soon as there is a place for it, or follows it.
+// lookForFollowUps hands over the run that reads the result, as soon as there is a place for it, or follows it. It is given
+// up when the host is away for too long.
 func (s *Service) lookForFollowUps(t *store.Txn, task *Task, now time.Time) error {
+	alive, err := s.alive(t, task.Host)
+	if err != nil {
+		return err
+	}
+	away := !alive && now.Sub(task.Updated) >= hostMost
 	if prompt := task.Pipeline.Prompt; prompt != "" {
 		held, err := s.cfg.Chats.Holds(t, laneOf(*task), prompt)
 		if err != nil {
@@ -112,6 +118,12 @@ func (s *Service) lookForFollowUps(t *store.Txn, task *Task, now time.Time) erro
 		}
 		if !held {
 			return s.noFollowUps(t, task, WhyStopped, "")
+		}
+		if away {
+			if _, err := s.cfg.Chats.Stop(t, laneOf(*task), time.Time{}, true); err != nil {
+				return err
+			}
+			return s.noFollowUps(t, task, WhyHostAway, "")
 		}
 		t.Add(pipelineIndex, task.ID, store.Micros(now.Add(lookAgain)))
 		return nil
@@ -132,14 +144,17 @@ func (s *Service) lookForFollowUps(t *store.Txn, task *Task, now time.Time) erro
 	if why != "" {
 		return s.noFollowUps(t, task, why, "")
 	}
-	free, err := s.place(t, task.ID, task.Host)
+	if away {
+		return s.noFollowUps(t, task, WhyHostAway, "")
+	}
+	free := alive
+	if free {
+		free, err = s.place(t, task.ID, task.Host)
+	}
 	if err != nil {
 		return err
 	}
 	if !free {
-		if now.Sub(task.Updated) >= hostMost {
-			return s.noFollowUps(t, task, WhyHostAway, "")
-		}
 		t.Add(pipelineIndex, task.ID, store.Micros(now.Add(waitAgain)))
 		return nil
 	}
@@ -174,20 +189,27 @@ const maxText = 6 << 10
 // followed takes the end of the run for follow-ups into account.
 func (s *Service) followed(t *store.Txn, task *Task, r runner.Result, sum bridge.Summary) error {
 	task.Run.Usage = task.Run.Usage.Plus(r.Usage)
-	if r.Outcome != runner.Completed {
+	switch {
+	case r.Outcome == runner.Completed:
+	case task.Run.Over:
+		return s.noFollowUps(t, task, WhyBudget, "")
+	case r.Outcome == runner.Interrupted:
+		return s.noFollowUps(t, task, WhyInterrupted, r.Reason)
+	default:
 		return s.noFollowUps(t, task, WhyFailed, r.Reason)
 	}
 	wanted, err := parseFollowUps(sum.Said)
 	if err != nil {
 		return s.noFollowUps(t, task, WhyForm, err.Error())
 	}
-	made, left, err := s.makeFollowUps(t, *task, wanted)
+	made, left, why, err := s.makeFollowUps(t, *task, wanted)
 	if err != nil {
 		return err
 	}
 	if len(made) > 0 || left > 0 {
 		told := *task
-		if err := s.cfg.Notify(t, Event{Kind: FollowedUp, Chat: task.Chat, Task: &told, Made: made, Left: left}); err != nil {
+		e := Event{Kind: FollowedUp, Chat: task.Chat, Task: &told, Made: made, Left: left, LeftWhy: why}
+		if err := s.cfg.Notify(t, e); err != nil {
 			return err
 		}
 	}
@@ -195,18 +217,19 @@ func (s *Service) followed(t *store.Txn, task *Task, r runner.Result, sum bridge
 }
 
 // makeFollowUps adds the tasks that were proposed, as far as they may be. They are held to the mode of the task they follow,
-// or to the chat's where that is stricter now; one that asks for a looser one is made under that, and in review.
-func (s *Service) makeFollowUps(t *store.Txn, task Task, wanted []proposal) (made []Task, left int, err error) {
+// or to the chat's where that is stricter now; one that asks for a looser one is made under that, and in review. why says what
+// kept those that are left from being made, if that was not their number.
+func (s *Service) makeFollowUps(t *store.Txn, task Task, wanted []proposal) (made []Task, left int, why Reason, err error) {
 	for i, one := range wanted {
 		if i >= MaxFollowUps {
-			return made, len(wanted) - i, nil
+			return made, left + len(wanted) - i, why, nil
 		}
 		mode, _, err := s.Effective(t, task.Chat, task.Mode)
-		if _, known := reason(err); known {
-			return made, len(wanted) - i, nil
+		if why, known := reason(err); known {
+			return made, len(wanted) - i, why, nil
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, 0, "", err
 		}
 		w := task.Work
 		w.InChat, w.Execution, w.Follow = false, "", FollowOff
@@ -219,17 +242,21 @@ func (s *Service) makeFollowUps(t *store.Txn, task Task, wanted []proposal) (mad
 		}
 		id := task.ID + "-f" + strconv.Itoa(task.Run.N) + strconv.Itoa(i+1)
 		next, err := s.Add(t, task.Chat, NewTask{ID: id, Work: w, Parent: task.ID, Origin: OriginFollowUp})
-		_, hindered := reason(err)
+		hindered, known := reason(err)
 		switch {
-		case hindered, errors.Is(err, ErrTooMany), errors.Is(err, ErrTooLong), errors.Is(err, ErrEmpty), errors.Is(err, ErrMode):
-			left++
+		case known:
+			left, why = left+1, hindered
+		case errors.Is(err, ErrTooMany):
+			left, why = left+1, WhyTooMany
+		case errors.Is(err, ErrTooLong), errors.Is(err, ErrEmpty), errors.Is(err, ErrMode):
+			left, why = left+1, WhyForm
 		case err != nil:
-			return nil, 0, err
+			return nil, 0, "", err
 		default:
 			made = append(made, next)
 		}
 	}
-	return made, left, nil
+	return made, left, why, nil
 }
 
 // noFollowUps says why there are none, and goes on.
@@ -244,7 +271,7 @@ func (s *Service) noFollowUps(t *store.Txn, task *Task, why Reason, words string
 // endFollowUps gives back what the run for follow-ups held.
 func (s *Service) endFollowUps(t *store.Txn, task *Task) error {
 	if task.Pipeline.Prompt != "" {
-		if err := s.release(t, task.ID, task.Run.Host, laneOf(*task)); err != nil {
+		if err := s.release(t, task.ID, task.Host, laneOf(*task)); err != nil {
 			return err
 		}
 	}

@@ -14,13 +14,13 @@ import (
 // is chosen for both.
 
 // lacking blocks a task because a step of it was not allowed. In auto, which asks nobody, that leaves a task for a person.
-func (s *Service) lacking(t *store.Txn, task *Task, words string) error {
+func (s *Service) lacking(t *store.Txn, task *Task, sum bridge.Summary, words string) error {
 	c := cause{why: WhyPermission, words: words}
 	if task.Run.Execution != Auto {
 		return s.block(t, task, c)
 	}
 	var what strings.Builder
-	for i, r := range task.Run.Done.Refusals {
+	for i, r := range sum.Refusals {
 		if i > 0 {
 			what.WriteString("\n")
 		}

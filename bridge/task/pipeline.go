@@ -102,6 +102,22 @@ func (s *Service) chain(t *store.Txn, task *Task, now time.Time, stages ...Stage
 	t.Publish(topic, nil)
 }
 
+// behind gives a task what follows behind what still does, which goes on as it stands.
+func (s *Service) behind(t *store.Txn, task *Task, now time.Time, stages ...Stage) {
+	was := task.Pipeline
+	s.chain(t, task, now, stages...)
+	if was == nil {
+		return
+	}
+	p := *was
+	if task.Pipeline != nil {
+		p.Stages = slices.Concat(was.Stages, task.Pipeline.Stages)
+	}
+	task.Pipeline = &p
+	t.Add(pipelineIndex, task.ID, store.Micros(later(now, p.Until)))
+	t.Publish(topic, nil)
+}
+
 // next ends the stage that is under way, or one hook of it.
 func (s *Service) next(t *store.Txn, task *Task) error {
 	p := task.Pipeline

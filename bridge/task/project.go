@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"time"
 
 	"drawbridge/bridge"
 	"drawbridge/internal/store"
@@ -61,8 +62,13 @@ func (s *Service) spent(t *store.Txn, id string, e bridge.Entry) error {
 	if errors.Is(err, store.ErrDamaged) || err == nil && (!ok || task.Budget == 0 || e.Event.Usage == nil) {
 		return nil
 	}
-	if err != nil || task.State != InProgress || task.Run.Over || task.Run.Prompt != bridge.PromptOf(e.Turn) {
+	if err != nil || task.Run == nil || task.Run.Over {
 		return err
+	}
+	prompt := bridge.PromptOf(e.Turn)
+	looks := task.Pipeline != nil && task.Pipeline.Prompt == prompt // for follow-ups, which are part of the run's cost
+	if !looks && (task.State != InProgress || task.Run.Prompt != prompt) {
+		return nil
 	}
 	if task.Run.Tokens()+e.Event.Usage.Input+e.Event.Usage.Output <= task.Budget {
 		return nil
@@ -72,6 +78,10 @@ func (s *Service) spent(t *store.Txn, id string, e bridge.Entry) error {
 	}
 	task.Run.Over = true
 	if err := s.rewrite(t, &task); err != nil {
+		return err
+	}
+	if looks {
+		_, err := s.cfg.Chats.Stop(t, laneOf(task), time.Time{}, true)
 		return err
 	}
 	return s.stop(t, task)

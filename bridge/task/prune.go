@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 
-	"drawbridge/bridge"
 	"drawbridge/internal/store"
 )
 
@@ -49,10 +48,12 @@ func (s *Service) forget(t *store.Txn, member string) error {
 	if err != nil {
 		return err
 	}
+	if task.Pipeline != nil { // no gateway was there to end it: kept until one has
+		now, err := t.Now()
+		t.Add(oldIndex, member, store.Micros(now))
+		return err
+	}
 	t.Delete(taskKey(id))
 	t.Drop(tasksIndex(task.Chat), id)
-	if task.Run != nil && bridge.IsLane(task.Run.Chat) {
-		return s.cfg.Chats.Retire(t, task.Run.Chat, true)
-	}
-	return nil
+	return s.cfg.Chats.Retire(t, laneOf(task), true)
 }

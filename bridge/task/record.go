@@ -157,12 +157,14 @@ type Run struct {
 	// Execution was read when the run began, and stays.
 	Execution Execution `json:"execution"`
 	Attended  bool      `json:"attended,omitempty"`
-	Steps     []string  `json:"steps"`  // the prompts of this run
-	Step      int       `json:"step"`   // that is being done, from 0
-	Tried     int       `json:"tried"`  // how often that one was begun again
-	Prompt    string    `json:"prompt"` // that is queued or runs; a turn of another one is not this run's
-	Chat      string    `json:"chat"`   // where: a lane, or the chat itself
-	Host      string    `json:"host"`
+	Steps     []string  `json:"steps"` // the prompts of this run
+	Step      int       `json:"step"`  // that is being done, from 0
+	Tried     int       `json:"tried"` // how often that one was begun again
+	// Passed stands before the first of them: what became of the step before it.
+	Passed string `json:"passed,omitempty"`
+	Prompt string `json:"prompt"` // that is queued or runs; a turn of another one is not this run's
+	Chat   string `json:"chat"`   // where: a lane, or the chat itself
+	Host   string `json:"host"`
 	// Writing says that a retry for lack of permission was granted; it holds for the steps that follow.
 	Writing bool           `json:"writing,omitempty"`
 	Done    bridge.Summary `json:"done"`
@@ -211,6 +213,7 @@ const (
 	WhyByHand      Reason = "by-hand"      // a person does a step, or did
 	WhySkipped     Reason = "skipped"      // a step was left out
 	WhyChatRemoved Reason = "chat-removed" // the messenger lost the chat
+	WhyTooMany     Reason = "too-many"     // the chat has MaxOpen tasks
 )
 
 func newID() string { return strings.ToLower(rand.Text()[:10]) }

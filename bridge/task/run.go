@@ -101,6 +101,8 @@ func (s *Service) begin(t *store.Txn, id string) error {
 		if err != nil {
 			return err
 		}
+		// What follows the run is done where the run was, wherever the chat is by then.
+		task.Host, task.Project, task.Runtime = c.Host, c.Project, c.Runtime
 		host, full = c.Host, len(c.Queue) >= bridge.MaxQueue
 	}
 	alive, err := s.alive(t, host)
@@ -131,7 +133,8 @@ func (s *Service) begin(t *store.Txn, id string) error {
 	return s.order(t, &task, s.present(&task, again == nil || again.Words == "" && len(again.Steps) == 0))
 }
 
-// place takes a place on a host for a task, and reports false if there is none. A task has one at the most.
+// place takes a place on a host for a task, and reports false if there is none. A task has one at the most, and one that is
+// gone, or of which nothing runs, has none.
 func (s *Service) place(t *store.Txn, id, host string) (bool, error) {
 	p, _, err := store.Get[places](t, placesKey(host))
 	if err != nil && !errors.Is(err, store.ErrDamaged) {
@@ -141,10 +144,26 @@ func (s *Service) place(t *store.Txn, id, host string) (bool, error) {
 		return true, nil
 	}
 	if len(p.Tasks) >= s.cfg.PerHost {
-		return false, nil
+		if p.Tasks, err = s.holding(t, p.Tasks); err != nil || len(p.Tasks) >= s.cfg.PerHost {
+			return false, err
+		}
 	}
 	p.V, p.Tasks = Version, append(p.Tasks, id)
 	return true, store.Put(t, placesKey(host), p)
+}
+
+// holding are those of some tasks of which something runs.
+func (s *Service) holding(t *store.Txn, ids []string) (all []string, err error) {
+	for _, id := range ids {
+		task, ok, err := store.Peek[Task](t, taskKey(id))
+		if err != nil && !errors.Is(err, store.ErrDamaged) {
+			return nil, err
+		}
+		if err == nil && ok && (task.State == InProgress || task.Pipeline != nil && task.Pipeline.Prompt != "") {
+			all = append(all, id)
+		}
+	}
+	return all, nil
 }
 
 // alive reports whether a host has beaten lately. A service without approvals takes every host for alive.
@@ -172,8 +191,7 @@ func (s *Service) newRun(t *store.Txn, task *Task, host string, now time.Time) e
 			run.Steps = []string{"The result was not accepted. What has to be different:\n\n" + a.Words}
 		}
 		if len(a.Steps) > 0 {
-			run.Steps = slices.Clone(a.Steps)
-			run.Steps[0] = a.Passed + run.Steps[0]
+			run.Steps, run.Passed = slices.Clone(a.Steps), a.Passed
 		}
 	}
 	task.Run = run
@@ -193,6 +211,9 @@ type step struct {
 func (s *Service) present(task *Task, fresh bool) step {
 	run := task.Run
 	st := step{prompt: promptID(*task), text: run.Steps[run.Step], limit: s.limit(*task), fresh: fresh && run.Step == 0 && run.Tried == 0}
+	if run.Step == 0 {
+		st.text = run.Passed + st.text
+	}
 	if run.Tried > 0 {
 		st.text = "You were not allowed to do all of this before. Writing is allowed now; do what is left of it:\n\n" + st.text
 	}
@@ -274,8 +295,8 @@ func (s *Service) ended(t *store.Txn, id string, e bridge.Entry) error {
 	if p := task.Pipeline; p != nil && p.Prompt != "" && p.Prompt == bridge.PromptOf(e.Turn) {
 		return s.followed(t, &task, r, sum)
 	}
-	if task.State != InProgress || run.Prompt != bridge.PromptOf(e.Turn) {
-		return err
+	if task.State != InProgress || task.Pipeline != nil || run.Prompt != bridge.PromptOf(e.Turn) {
+		return nil // also what was taken into account already, while the hooks before a retry run
 	}
 	run.Done = run.Done.Plus(sum)
 	run.Usage = run.Usage.Plus(r.Usage)
@@ -310,7 +331,7 @@ func (s *Service) after(t *store.Txn, task *Task, r runner.Result, sum bridge.Su
 			}
 			return s.retry(t, task)
 		}
-		return s.lacking(t, task, r.Reason)
+		return s.lacking(t, task, sum, r.Reason)
 	case r.Outcome != runner.Completed:
 		return s.block(t, task, cause{why: WhyFailed, words: r.Reason})
 	case run.Step+1 < len(run.Steps):

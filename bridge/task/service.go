@@ -96,6 +96,7 @@ type Event struct {
 	Hook     HookEvent
 	Made     []Task
 	Left     int
+	LeftWhy  Reason // empty where only MaxFollowUps is why
 	// Omission is set with Omitted.
 	Omission *Omission
 }

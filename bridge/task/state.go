@@ -48,6 +48,8 @@ type cause struct {
 	words string
 	by    string  // the name of a person
 	then  []Stage // what follows by itself
+	// behind lets what still follows by itself go on, before then; else it is forgotten.
+	behind bool
 }
 
 // move is the only way of a task from one state to another, and writes it. It reports false, and changes nothing, if the
@@ -81,7 +83,11 @@ func (s *Service) move(t *store.Txn, task *Task, to State, c cause) (won bool, e
 	t.Drop(pendingIndex, task.ID)
 	t.Drop(runningIndex, task.ID)
 	t.Drop(oldIndex, taskMember(task.ID))
-	s.chain(t, task, now, c.then...)
+	if c.behind {
+		s.behind(t, task, now, c.then...)
+	} else {
+		s.chain(t, task, now, c.then...)
+	}
 	switch to {
 	case Pending:
 		t.Add(pendingIndex, task.ID, store.Micros(now))

@@ -117,12 +117,13 @@ func (s *Service) Tasks(t *store.Txn, chat string, f Filter) ([]Task, error) {
 	return out, nil
 }
 
-// Approve makes a task that is in review done; its follow-ups are looked for then. won is false, and nothing is changed, if it does not stand there.
+// Approve makes a task that is in review done; its follow-ups are looked for then, behind the hooks that still run. won is
+// false, and nothing is changed, if it does not stand there.
 func (s *Service) Approve(t *store.Txn, id, by string) (task Task, won bool, err error) {
 	if task, err = s.Task(t, id); err != nil || task.State != InReview {
 		return task, false, err
 	}
-	won, err = s.move(t, &task, Done, cause{by: by, then: []Stage{{Kind: StageFollowUps}}})
+	won, err = s.move(t, &task, Done, cause{by: by, then: []Stage{{Kind: StageFollowUps}}, behind: true})
 	return task, won, err
 }
 
@@ -166,7 +167,7 @@ func (s *Service) stopFollowUps(t *store.Txn, task Task) error {
 	if task.Pipeline == nil || task.Pipeline.Prompt == "" {
 		return nil
 	}
-	if err := s.release(t, task.ID, task.Run.Host, laneOf(task)); err != nil {
+	if err := s.release(t, task.ID, task.Host, laneOf(task)); err != nil {
 		return err
 	}
 	_, err := s.cfg.Chats.Stop(t, laneOf(task), time.Time{}, true)
