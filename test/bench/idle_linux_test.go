@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"drawbridge/internal/config"
 )
 
 const (
@@ -24,13 +26,29 @@ func BenchmarkIdle(b *testing.B) { stores(b, benchmarkIdle) }
 
 func benchmarkIdle(b *testing.B, redisURL string) {
 	t := startTelegram(b)
-	p := serve(b, binary(b), settings(b, folder(b), t.url, startModel(b), redisURL))
+	watch(b, t, settings(b, folder(b), t.url, startModel(b), redisURL), idling)
+}
+
+// BenchmarkSchedules is BenchmarkIdle with 10,000 schedules whose next time is far, watched for 40 seconds.
+func BenchmarkSchedules(b *testing.B) { stores(b, benchmarkSchedules) }
+
+func benchmarkSchedules(b *testing.B, redisURL string) {
+	t, dir := startTelegram(b), folder(b)
+	env := settings(b, dir, t.url, startModel(b), redisURL)
+	planMany(b, load(b, dir, env, config.RoleServe))
+	watch(b, t, env, 2*idling)
+}
+
+// watch says what the program takes while nobody wants anything from it.
+func watch(b *testing.B, t *telegram, env []string, long time.Duration) {
+	b.Helper()
+	p := serve(b, binary(b), env)
 	await(b, "a poll", t.polled)
 	<-time.After(settling)
 	pid := p.cmd.Process.Pid
 	before, began := worked(b, pid), time.Now()
 	for b.Loop() {
-		<-time.After(idling) // that nothing happens is what is measured
+		<-time.After(long) // that nothing happens is what is measured
 	}
 	spent, took := worked(b, pid)-before, time.Since(began)
 	b.ReportMetric(100*float64(spent)/float64(took), "cpu-%")

@@ -99,6 +99,14 @@ func targets() []target {
 	)
 	each("serve, idle: resident memory", "test/bench.Idle", "rss-MB", "MB", 30)
 	each("serve, idle: share of a core", "test/bench.Idle", "cpu-%", "%", 0.5)
+	each("serve, idle with 10,000 schedules: share of a core", "test/bench.Schedules", "cpu-%", "%", 1)
+	out = append(
+		out,
+		target{"500 schedules due at once, a tap elsewhere meanwhile: median, Redis", metric("test/bench.Burst/redis", "p50-ms", 1), "ms", 25},
+		target{"500 schedules due at once, a tap elsewhere meanwhile: 99th percentile, Redis", metric("test/bench.Burst/redis", "p99-ms", 1), "ms", 100},
+		target{"500 schedules due at once, a tap before: 99th percentile, Redis", metric("test/bench.Burst/redis", "before-p99-ms", 1), "ms", 0},
+		target{"500 schedules due at once, all run: times what the hosts' places allow, Redis", metric("test/bench.Burst/redis", "times-ideal", 1), "times", 2},
+	)
 	out = append(
 		out,
 		target{"stripped binary", metric("test/bench.Binary", "MB", 1), "MB", 25},
