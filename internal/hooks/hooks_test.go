@@ -357,6 +357,7 @@ func TestAStrangerLearnsNothing(t *testing.T) {
 	for _, s := range []sent{
 		w.delivery("deploy", "wrong", "d-1", "x"), w.delivery("nothing", "wrong", "d-1", "x"), w.delivery("nothing", secret, "d-1", "x"),
 		signed("deploy", secret, "1", "d-1", "x"), signed("nothing", secret, "1", "d-1", "x"),
+		w.delivery("nothing", g.nobody.Secret, "d-1", "x"), // which nobody can know
 		{method: http.MethodPost, path: Prefix + "deploy"},
 	} {
 		rec := s.to(g)
