@@ -433,9 +433,35 @@ func (s *Service) release(t *store.Txn, id, host, chat string) error {
 		if err := store.Put(t, key, p); err != nil {
 			return err
 		}
+		if err := s.hurry(t); err != nil {
+			return err
+		}
 	}
 	if bridge.IsLane(chat) {
 		return s.cfg.Chats.Retire(t, chat, false)
+	}
+	return nil
+}
+
+// hurried is how many tasks are looked at when a place becomes free; some of them may be another host's.
+const hurried = 4
+
+// hurry has the tasks that would be looked at next looked at now, since a place has become free: else that would stay empty
+// until one of them is tried again by itself.
+func (s *Service) hurry(t *store.Txn) error {
+	now, err := t.Now()
+	if err != nil {
+		return err
+	}
+	items, err := t.Range(pendingIndex, 0, maxScore, hurried)
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		t.Add(pendingIndex, it.Member, min(it.Score, store.Micros(now)))
+	}
+	if len(items) > 0 {
+		t.Publish(topic, nil)
 	}
 	return nil
 }
