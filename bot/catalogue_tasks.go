@@ -26,7 +26,7 @@ const (
 	textScheduleAll   = "Scheduled here:"
 	textScheduleGone  = "This schedule is not there any more."
 	textScheduleEnded = "It has no further time."
-	textScheduleAsks  = ". When it needs more, it asks here."
+	textScheduleAsks  = ". When it needs more, it asks."
 	textNext          = "Next: "
 	textThen          = "It would have meant: "
 	textRunNow        = "Run now"
@@ -60,7 +60,7 @@ const (
 	textByHand      = "Done by hand"
 	textSkipStep    = "Leave this step out"
 	textSkipped     = "Left out."
-	textForAPerson  = "What was not allowed is a task for a person: "
+	textForAPerson  = "What was not allowed is a task for a person. What is chosen there or here is chosen for both."
 	textTaskNotRun  = "A task was not run: "
 	textNotPlanned  = "A schedule was paused: "
 	textCancelTask  = "Cancel"
@@ -102,6 +102,8 @@ const (
 	textFollowUpsOf   = "What follows from "
 	textFollowUpsForm = " is not known: the agent's answer did not have the form. Nothing was made."
 	textFollowUpsNot  = " was not looked for. "
+	textFollowUpsNone = " could not be made. "
+	textFollowUpsGone = "a task that is not kept any more"
 	textAskedForMore  = ", waits for your approval because it asked for more"
 	textOriginFollow  = "follows another task"
 	textOriginEvent   = "came from outside"
@@ -134,7 +136,7 @@ func specFault(err error) string {
 func whyWords(why task.Reason) string {
 	switch why {
 	case task.WhyPermission:
-		return "It needed something that was not allowed, and nobody was there to allow it."
+		return "It needed something that nobody allowed."
 	case task.WhyFailed:
 		return "The agent failed."
 	case task.WhyInterrupted:
@@ -179,6 +181,8 @@ func whyWords(why task.Reason) string {
 		return "A person has to do this, or has done it."
 	case task.WhySkipped:
 		return "The step was left out."
+	case task.WhyTooMany:
+		return "Too many tasks wait here already."
 	case task.WhyUnreadable:
 		return "Its record can't be read."
 	}

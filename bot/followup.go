@@ -23,9 +23,14 @@ func (b *Bot) followedUp(t *store.Txn, chat ChatRef, e task.Event) error {
 		return b.say(t, chat, 0, textFollowUpsOf+title+textFollowUpsForm)
 	case e.Why != "":
 		return b.say(t, chat, 0, textFollowUpsOf+title+textFollowUpsNot+whyWords(e.Why))
+	case len(e.Made) == 0:
+		return b.say(t, chat, 0, textFollowUpsOf+title+textFollowUpsNone+whyWords(e.LeftWhy))
 	}
 	m, rows := followUps(title, e.Made)
-	if e.Left > 0 {
+	switch {
+	case e.Left > 0 && e.LeftWhy != "":
+		m.Text(fmt.Sprintf("\n%d more could not be made. %s", e.Left, whyWords(e.LeftWhy)))
+	case e.Left > 0:
 		m.Text(fmt.Sprintf("\n%d more could not be made; %d are the most.", e.Left, task.MaxFollowUps))
 	}
 	return b.send(t, chat, 0, "", m.Split()[0], rows...)
@@ -67,7 +72,7 @@ func (b *Bot) dropTap(t *store.Txn, s author, k task.Task) (notice, error) {
 	}
 	all = slices.DeleteFunc(all, func(one task.Task) bool { return one.Origin != task.OriginFollowUp || one.Parent != k.Parent })
 	slices.SortFunc(all, func(a, b task.Task) int { return strings.Compare(a.ID, b.ID) })
-	title := k.Parent
+	title := textFollowUpsGone
 	if of, known, err := b.taskOf(t, s, k.Parent); err != nil {
 		return notice{}, err
 	} else if known {
@@ -104,6 +109,8 @@ func (b *Bot) tellOwners(t *store.Txn, chat ChatRef, e task.Event) error {
 	}
 	var m formatting.Builder
 	switch {
+	case e.Task != nil && e.Kind == task.FollowedUp:
+		m.Text(textFollowUpsOf).Bold(oneLine(e.Task.Title)).Text(strings.TrimRight(textFollowUpsNot, ". "))
 	case e.Task != nil:
 		m.Text(textTaskNotRun).Bold(oneLine(e.Task.Title))
 	case e.Schedule != nil:

@@ -2,6 +2,7 @@ package bot
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,46 @@ func TestFollowUpsInAnotherForm(t *testing.T) {
 	report := k.reads(ada, k.say(ada, ada, "/task new greet\nsay hello"), "In review: greet")
 	k.tap(ada, ada, report.ID, textApprove)
 	k.reads(ada, report.ID, textFollowUpsForm)
+}
+
+// TestFollowUpsThatAreNotMade: the chat reads why, and so do the owners where it is theirs to know; no id stands for a title.
+func TestFollowUpsThatAreNotMade(t *testing.T) {
+	t.Parallel()
+	k := newTalk(t, talkOptions{})
+	at := k.say(ada, ada, "/status")
+	k.reads(ada, at, "demo")
+	here := ChatRef{ID: ada}.Key()
+	of := task.Task{ID: "x", Chat: here, State: task.Done, Work: task.Work{Title: "greet"}}
+	next := task.Task{ID: "x-f11", Chat: here, State: task.Pending, Parent: "x", Work: task.Work{Title: "next", Steps: []string{"say x"}, Mode: "auto"}}
+	for _, c := range []struct {
+		e    task.Event
+		says []string
+	}{
+		{task.Event{Left: 3, LeftWhy: task.WhyTooMany}, []string{"What follows from “greet” could not be made. Too many tasks wait here already."}},
+		{task.Event{Made: []task.Task{next}, Left: 2, LeftWhy: task.WhyTooMany}, []string{"1. next", "2 more could not be made. Too many tasks wait here already."}},
+		{task.Event{Made: []task.Task{next}, Left: 2}, []string{"1. next", "2 more could not be made; 5 are the most."}},
+		{task.Event{Why: task.WhyBudget}, []string{"What follows from “greet” was not looked for. Its budget of tokens is used up."}},
+		{task.Event{Chat: ChatRef{ID: -100777}.Key(), Why: task.WhyNoRight}, []string{"What follows from greet was not looked for. Whoever made it"}},
+	} {
+		c.e.Kind, c.e.Task = task.FollowedUp, &of
+		if c.e.Chat == "" {
+			c.e.Chat = here
+		}
+		k.update(func(t *store.Txn) error { return k.bot.Worked(t, c.e) })
+		at = k.reads(ada, at, c.says...).ID
+	}
+	k.update(func(t *store.Txn) error {
+		made, err := k.bot.cfg.Tasks.Add(t, here, task.NewTask{
+			ID: "y", Parent: "gone", Origin: task.OriginFollowUp, Work: task.Work{Title: "late", Steps: []string{"say x"}, By: strconv.FormatInt(ada, 10)},
+		})
+		if err != nil {
+			return err
+		}
+		return k.bot.Worked(t, task.Event{Kind: task.FollowedUp, Chat: here, Task: &of, Made: []task.Task{made}})
+	})
+	list := k.reads(ada, at, "1. late")
+	k.tap(ada, ada, list.ID, textCancelTask)
+	k.shows(ada, list.ID, textFollowUpsOf+textFollowUpsGone, "1. late")
 }
 
 // TestAStepForAPerson: what auto was not allowed is a task for a person, and doing it there lets the rest go on.

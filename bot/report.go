@@ -123,7 +123,7 @@ func reportOf(k task.Task) formatting.Message {
 		m.Text("\n").Quote(formatting.Inline(words, 600))
 	}
 	if k.ByHand != "" {
-		m.Text("\n" + textForAPerson).Code(k.ByHand)
+		m.Text("\n" + textForAPerson)
 	}
 	r := k.Run
 	if r == nil {
