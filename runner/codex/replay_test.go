@@ -25,6 +25,7 @@ type imitation struct {
 	Record    string `json:"record"`  // where it writes what it is told
 	Starts    string `json:"starts"`  // where it writes a line for each start
 	Models    string `json:"models"`  // what it lists, as JSON
+	Tier      string `json:"tier"`    // the service tier of its threads, if they have one
 }
 
 const imitatedThread = "01a22f41-4c0c-76d0-909d-c7ad53734b66"
@@ -168,8 +169,16 @@ func (m *imitator) notify(method string, params any) {
 func (m *imitator) opened() frame {
 	return frame{
 		"thread": frame{"id": m.thread}, "model": "gpt-5.5", "cwd": m.cwd, "approvalPolicy": "on-request", "approvalsReviewer": "user",
-		"sandbox": frame{"type": "readOnly", "networkAccess": false}, "activePermissionProfile": nil,
+		"sandbox": frame{"type": "readOnly", "networkAccess": false}, "activePermissionProfile": nil, "serviceTier": m.tier(),
 	}
+}
+
+// tier is null where there is none.
+func (m *imitator) tier() any {
+	if m.Tier == "" {
+		return nil
+	}
+	return m.Tier
 }
 
 func (m *imitator) serve(f frame) {
@@ -188,6 +197,10 @@ func (m *imitator) serve(f frame) {
 			m.notify("thread/settings/updated", frame{"threadId": m.thread, "threadSettings": s})
 		}
 	case "turn/start":
+		if tier, ok := params["serviceTier"].(string); ok && tier != m.Tier {
+			m.Tier, m.settings["serviceTier"] = tier, tier
+			m.notify("thread/settings/updated", frame{"threadId": m.thread, "threadSettings": m.settings})
+		}
 		if m.recorded != nil {
 			m.play(f)
 			return
@@ -213,6 +226,7 @@ func (m *imitator) echo(p map[string]any) frame {
 	s := frame{
 		"model": "gpt-5.5", "cwd": m.cwd, "approvalPolicy": p["approvalPolicy"], "approvalsReviewer": p["approvalsReviewer"],
 		"sandboxPolicy": p["sandboxPolicy"], "activePermissionProfile": nil, "collaborationMode": p["collaborationMode"],
+		"serviceTier": m.tier(),
 	}
 	if id, ok := p["permissions"].(string); ok {
 		s["activePermissionProfile"] = frame{"id": id, "extends": nil}

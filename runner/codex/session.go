@@ -33,6 +33,7 @@ type session struct {
 	persisted bool // the thread can be resumed
 	model     string
 	echo      echo
+	tier      string        // the loaded thread's service tier, as codex says
 	guards    guards        // what the profiles of the loaded thread name
 	denies    bool          // the loaded thread was held to a profile that denies
 	echoed    chan struct{} // closed, and made anew, when the echo changes
@@ -71,6 +72,7 @@ type turn struct {
 	agents   context.Context //nolint:containedctx // ends when what its sub-agents asked is withdrawn: when it is interrupted
 	withdraw context.CancelFunc
 	abort    func()         // interrupts the turn
+	leaves   bool           // the chat has left plan with it
 	ended    chan turnFrame // has room for one
 	finished chan struct{}
 	usage    runner.Usage
@@ -170,7 +172,7 @@ func (s *session) load(ctx context.Context, srv *server) error {
 	s.mu.Lock()
 	again := s.server == srv
 	s.server, s.thread, s.echo, s.model, s.guards = srv, got.Thread.ID, got.echo(), cmp.Or(got.Model, s.model), found
-	s.denies = false
+	s.denies, s.tier = false, word0(got.Tier)
 	s.mu.Unlock()
 	srv.add(got.Thread.ID, s)
 	if persisted && !again {

@@ -175,6 +175,7 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 	to := heldTo(asked, s.reviewable())
 	s.mu.Lock()
 	t.asked, t.held = asked, to
+	planned := s.echo.mode == "plan"
 	s.mu.Unlock()
 	fresh, err := s.refresh(ctx, srv, t.held)
 	if err != nil {
@@ -191,6 +192,7 @@ func (s *session) hold(ctx context.Context, srv *server, t *turn, asked runner.P
 	}
 	s.mu.Lock()
 	thread, model, now, echoed := s.thread, cmp.Or(t.input.Model, s.model), s.echo, s.echoed
+	t.leaves = !t.held.plan && (planned || now.mode == "plan")
 	s.mu.Unlock()
 	if t.held.compare(now, s.options.Folder) != same {
 		if err := srv.call(ctx, "thread/settings/update", settingsParams{thread, t.held.params(model, s.effort(t))}, nil); err != nil {
@@ -255,6 +257,10 @@ func (s *session) send(ctx context.Context, srv *server, t *turn) error {
 	p := turnParams{
 		ThreadID: s.thread, policyParams: t.held.params(cmp.Or(t.input.Model, s.model), s.effort(t)), Input: given, ClientMessageID: t.input.Turn,
 		Model: t.input.Model, Effort: s.effort(t),
+	}
+	if t.leaves && fast(s.tier) {
+		p.Tier = tierStandard
+		s.slowed(t)
 	}
 	s.mu.Unlock()
 	var got turnFrame

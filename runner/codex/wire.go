@@ -28,6 +28,7 @@ type threadOpened struct {
 	Sandbox                 sandboxPolicy    `json:"sandbox"`
 	ActivePermissionProfile *profileID       `json:"activePermissionProfile"`
 	Collaboration           *collaborationIn `json:"collaborationMode"`
+	Tier                    *string          `json:"serviceTier"`
 }
 
 type settingsUpdated struct {
@@ -39,6 +40,7 @@ type settingsUpdated struct {
 		SandboxPolicy           sandboxPolicy    `json:"sandboxPolicy"`
 		ActivePermissionProfile *profileID       `json:"activePermissionProfile"`
 		Collaboration           *collaborationIn `json:"collaborationMode"`
+		Tier                    *string          `json:"serviceTier"`
 	} `json:"threadSettings"`
 }
 
@@ -351,6 +353,7 @@ type turnParams struct {
 	ClientMessageID string  `json:"clientUserMessageId,omitempty"`
 	Model           string  `json:"model,omitempty"`
 	Effort          string  `json:"effort,omitempty"`
+	Tier            string  `json:"serviceTier,omitempty"` // none leaves the thread's
 }
 
 type steerParams struct {
