@@ -170,7 +170,7 @@ func followUpsPrompt(task Task) string {
 		"Only read: change nothing and run nothing that changes something; what you may not do is refused without a question.\n\n" +
 		"Answer with one JSON object and nothing else, without a word around it, in exactly this form:\n" +
 		`{"tasks":[{"title":"a few words","steps":["a prompt for the agent that does it","another one, if it takes several"]}]}` +
-		"\nAt most " + strconv.Itoa(MaxFollowUps) + ` tasks; {"tasks":[]} if nothing has to follow, which is usual.` + "\n\nThe task: " + task.Title + "\nIts steps:\n")
+		"\nAt most " + strconv.Itoa(MaxFollowUps) + ` tasks, and 8000 characters in all; {"tasks":[]} if nothing has to follow, which is usual.` + "\n\nThe task: " + task.Title + "\nIts steps:\n")
 	for i, step := range task.Steps {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, step)
 	}

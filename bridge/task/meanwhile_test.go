@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -389,6 +391,130 @@ func TestTheSameEndTwice(t *testing.T) {
 		w.passes()
 		if task := w.task(id); task.State != InProgress || task.Run.Tried != 1 || task.Run.Done.Refused != 1 || len(w.running()) != 1 {
 			t.Errorf("it stands at %+v", task)
+		}
+	})
+}
+
+// TestOfManyWhoDecideOneWins: at the task and at the one for a person that was made of it, at two gateways, all at once.
+func TestOfManyWhoDecideOneWins(t *testing.T) {
+	t.Parallel()
+	type deed func(s *Service, t *store.Txn, id string) (Task, bool, error)
+	deeds := []deed{
+		func(s *Service, t *store.Txn, id string) (Task, bool, error) { return s.ByHand(t, id, "Ada") },
+		func(s *Service, t *store.Txn, id string) (Task, bool, error) { return s.Skip(t, id, "Ada") },
+		func(s *Service, t *store.Txn, id string) (Task, bool, error) { return s.Rerun(t, id, true, "Ada") },
+		func(s *Service, t *store.Txn, id string) (Task, bool, error) { return s.Approve(t, id, "Ada") },
+		func(s *Service, t *store.Txn, id string) (Task, bool, error) { return s.Reject(t, id, "no", "Ada") },
+	}
+	for name, work := range map[string]Work{
+		"blocked":   {Execution: Auto, Steps: []string{"a", "b"}, Follow: FollowOff},
+		"in review": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 10 {
+				inWorld(t, policy.ApprovalRequired, func(w *world) {
+					w.gateway(1)
+					synctest.Wait()
+					ids := []string{w.add(policy.ApprovalRequired, work)}
+					if name == "blocked" {
+						w.refused()
+					}
+					w.finish(completed())
+					was := w.task(ids[0])
+					if was.ByHand != "" {
+						ids = append(ids, was.ByHand)
+					}
+					var all sync.WaitGroup
+					var wins atomic.Int32
+					for _, g := range w.gateways {
+						for _, id := range ids {
+							for _, do := range deeds {
+								all.Go(func() {
+									won := false
+									err := store.Update(context.Background(), w.db, func(t *store.Txn) (err error) {
+										_, won, err = do(g.tasks, t, id)
+										return err
+									})
+									if err != nil {
+										w.t.Error(err)
+									}
+									if won {
+										wins.Add(1)
+									}
+								})
+							}
+						}
+					}
+					all.Wait()
+					// What was approved is done, and may be run again from there.
+					if n := int(wins.Load()); n != 1 && (name == "blocked" || n != 2) {
+						t.Errorf("%d won: %+v", n, w.task(ids[0]).Log)
+					}
+					w.passes()
+					if n := len(w.running()); n > 1 {
+						t.Errorf("%d turns run", n)
+					}
+					if len(ids) > 1 {
+						if other := w.task(ids[1]); other.State == Blocked {
+							t.Errorf("the task for a person still stands at %s, the task at %s", other.State, w.task(ids[0]).State)
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestAStageOfAnotherVersion is left out, and what is behind it follows.
+func TestAStageOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	inWorld(t, policy.AutoAcceptEdits, func(w *world) {
+		id := w.add(policy.AutoAcceptEdits, Work{})
+		w.answers("done")
+		w.update(func(t *store.Txn) error {
+			task, _, err := store.Get[Task](t, taskKey(id))
+			if err != nil {
+				return err
+			}
+			task.State = Done
+			task.Pipeline = &Pipeline{Stages: []Stage{{Kind: "dance"}, {Kind: StageHooks, Event: "at_dawn"}, {Kind: StageFollowUps}}}
+			t.Add(pipelineIndex, id, 1)
+			return store.Put(t, taskKey(id), task)
+		})
+		w.passes()
+		w.passes()
+		if n := len(w.running()); n != 1 {
+			t.Fatalf("%d turns look for follow-ups", n)
+		}
+		w.answers(`{"tasks":[]}`)
+		if task := w.task(id); task.Pipeline != nil {
+			t.Errorf("it stands at %+v", task.Pipeline)
+		}
+	})
+}
+
+// TestFollowUpsOfAChatWithTooManyTasks are counted, with why they were not made.
+func TestFollowUpsOfAChatWithTooManyTasks(t *testing.T) {
+	t.Parallel()
+	inWorld(t, policy.AutoAcceptEdits, func(w *world) {
+		w.add(policy.AutoAcceptEdits, Work{Execution: Auto})
+		w.answers("done")
+		w.passes()
+		w.update(func(t *store.Txn) error {
+			for i := range MaxOpen {
+				one := Task{V: Version, ID: fmt.Sprint("open", i), Chat: home, State: Pending}
+				t.Add(tasksIndex(home), one.ID, int64(i))
+				if err := store.Put(t, taskKey(one.ID), one); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w.answers(`{"tasks":[{"title":"a","steps":["s"]},{"title":"b","steps":["s"]},{"title":"c","steps":["s"]}]}`)
+		e := w.told(FollowedUp)
+		if len(e) != 1 || len(e[0].Made) != 0 || e[0].Left != 3 || e[0].LeftWhy != WhyTooMany {
+			t.Errorf("%d made, %d left: %s", len(e[0].Made), e[0].Left, e[0].LeftWhy)
 		}
 	})
 }
