@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -28,13 +29,20 @@ func inWorld(t *testing.T, m policy.Mode, f func(w *world)) {
 }
 
 func (w *world) told(kind EventKind) (out []Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.events {
-		if e.Kind == kind {
-			out = append(out, e)
+	w.update(func(t *store.Txn) error {
+		out = nil
+		n, _, err := store.Get[int](t, toldKey)
+		for i := range n {
+			e, _, err := store.Get[Event](t, fmt.Sprint(toldKey, ":", i))
+			if err != nil {
+				return err
+			}
+			if e.Kind == kind {
+				out = append(out, e)
+			}
 		}
-	}
+		return err
+	})
 	return out
 }
 

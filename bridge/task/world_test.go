@@ -40,7 +40,6 @@ type world struct {
 
 	mu     sync.Mutex
 	turns  map[string]*turn // that run, by id
-	events []Event
 	may    bool
 	grow   func(who string) store.DB // the store as a process sees it
 	hooks  []Hook                    // of the gateways that are started after this is set
@@ -97,6 +96,9 @@ func live(t *testing.T, runs ...func(context.Context) error) (stop func()) {
 
 const pace = time.Minute
 
+// toldKey counts what people were told; the events are under it and their numbers.
+const toldKey = "g:test:told"
+
 // gateway starts a gateway, or another one in the place of i.
 func (w *world) gateway(i int) {
 	db := w.grow(fmt.Sprint("gateway ", i))
@@ -108,11 +110,17 @@ func (w *world) gateway(i int) {
 		Notify: func(t *store.Txn, e Event) error {
 			if w.notice != nil {
 				w.notice(t, e)
+				return nil
 			}
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.events = append(w.events, e)
-			return nil
+			// Kept in the commit, because a commit that is tried again calls this again.
+			n, _, err := store.Get[int](t, toldKey)
+			if err != nil {
+				return err
+			}
+			if err := store.Put(t, toldKey, n+1); err != nil {
+				return err
+			}
+			return store.Put(t, fmt.Sprint(toldKey, ":", n), e)
 		},
 		May: func(*store.Txn, string, string) (bool, error) {
 			w.mu.Lock()
