@@ -77,6 +77,9 @@ func (s *Service) consult(ctx context.Context, a *asking) (runner.Answer, bool) 
 	if verdict == policy.Allow {
 		return runner.Answer{Decision: runner.Allowed, Source: runner.SourceRule}, true
 	}
+	if a.run.Alone { // a grant was given to work that somebody is told of
+		return runner.Answer{}, false
+	}
 	switch granted, err := s.granted(ctx, a); {
 	case err != nil:
 		s.log.WarnContext(ctx, "the grants of a chat could not be read", "chat", a.run.Chat, "err", err)

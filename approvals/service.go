@@ -137,7 +137,8 @@ type Run struct {
 	Request  string // the prompt's text; only a reviewer sees it
 	// Background says that nobody sits in front of it.
 	Background bool
-	// Alone says that nobody is asked: what a person would have to decide is refused at once.
+	// Alone says that nobody is asked: what a person or a reviewer would have to decide is refused at once, also where a
+	// grant would serve it.
 	Alone bool
 	// Within is how long a person has, in place of the configured deadlines where it is shorter; zero for those.
 	Within time.Duration

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"drawbridge/approvals"
 	"drawbridge/bridge"
 	"drawbridge/internal/store"
 	"drawbridge/policy"
@@ -517,4 +518,50 @@ func TestFollowUpsOfAChatWithTooManyTasks(t *testing.T) {
 			t.Errorf("%d made, %d left: %s", len(e[0].Made), e[0].Left, e[0].LeftWhy)
 		}
 	})
+}
+
+// TestALookForFollowUpsUsesNoGrant: what was granted while the task ran, whose result somebody has looked at, changes nothing
+// behind that.
+func TestALookForFollowUpsUsesNoGrant(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []string{approvals.ScopeSession, approvals.ScopeProject} {
+		inWorld(t, policy.ApprovalRequired, func(w *world) {
+			id := w.add(policy.ApprovalRequired, Work{Steps: []string{"a", "b"}})
+			answers := map[string]runner.Answer{}
+			asks := func(what string) {
+				w.running()[0].ask(what, []policy.Category{policy.Write}, func(a runner.Answer) { answers[what] = a })
+				w.waits(time.Second)
+			}
+			asks("first")
+			pending, err := w.gateways[0].approvals.Pending(context.Background(), home)
+			if err != nil || len(pending) != 1 {
+				t.Fatalf("%d asks wait, %v", len(pending), err)
+			}
+			i := slices.IndexFunc(pending[0].Question.Actions, func(a runner.Action) bool { return a.Grant == scope })
+			if i < 0 {
+				t.Fatalf("nothing can be granted: %+v", pending[0].Question.Actions)
+			}
+			if _, err := w.gateways[0].approvals.Decide(context.Background(), approvals.Tap{
+				ID: pending[0].ID, Chat: home, Person: approvals.Person{ID: 11, Name: "Ada", Role: approvals.Owner},
+				Action: pending[0].Question.Actions[i].ID, Token: string(store.NewRev()),
+			}); err != nil {
+				t.Fatal(err)
+			}
+			w.passes()
+			asks("granted")
+			if a := answers["granted"]; a.Source != runner.SourceGrant {
+				t.Fatalf("the grant did not serve the task: %+v", a)
+			}
+			w.answers("one")
+			w.answers("two")
+			if !w.person(func(s *Service, t *store.Txn) (Task, bool, error) { return s.Approve(t, id, "Ada") }) {
+				t.Fatal("not approved")
+			}
+			w.passes()
+			asks("behind it")
+			if a, answered := answers["behind it"]; !answered || a.Allows() {
+				t.Errorf("the look for follow-ups may write: %+v", a)
+			}
+		})
+	}
 }
