@@ -118,7 +118,7 @@ func TestOneChatOfMany(t *testing.T) {
 		t.Errorf("the answer to General stands in topic %d", m.Topic)
 	}
 	work := k.post(object{"chat": forum, "from": ada, "topic": topic.ID, "text": "write notes.txt hello\nrun touch ran"})
-	card := k.reads(forum, work, "touch ran")
+	card := k.reads(forum, work, "Run this command?\ntouch ran")
 	if card.Topic != topic.ID {
 		t.Errorf("the card stands in topic %d, asked in %d", card.Topic, topic.ID)
 	}

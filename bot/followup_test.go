@@ -32,7 +32,7 @@ func TestFollowUpsAreListedAndCancelled(t *testing.T) {
 	report := k.reads(ada, at, "In review: greet")
 	k.tap(ada, ada, report.ID, textApprove)
 	list := k.reads(ada, report.ID, textFollowUpsOf+"“greet”", "1. look again – waiting, approval-required", "run touch later", "2. more", textAskedForMore)
-	card := k.reads(ada, list.ID, "touch later", textBackground)
+	card := k.reads(ada, list.ID, "Run this command?\ntouch later", textBackground)
 	if n := k.tap(ada, ada, list.ID, textCancelTask); n.Text != textCancelled {
 		t.Errorf("cancel says %q", n.Text)
 	}
@@ -178,7 +178,7 @@ func TestTasksAskWhomTheOwnerChose(t *testing.T) {
 	k.shows(group, menu.ID, "wait 1 h")
 	k.reads(group, k.say(group, ada, "/asks 3s"), textAsksHelp)
 	k.say(group, ada, "/task new make\nrun touch made")
-	card := k.reads(ada, 0, "touch made", textBackground)
+	card := k.reads(ada, 0, "Run this command?\ntouch made", textBackground)
 	k.tap(ada, ada, card.ID, "Allow")
 	k.reads(group, menu.ID, "In review: make")
 	if !k.exists("made") {

@@ -40,7 +40,7 @@ func TestStrangersTapDecidesNothing(t *testing.T) {
 	for _, p := range []int64{mallory, linus} {
 		k.sim("POST", "members", object{"chat": group, "member": p, "action": "add"}, nil)
 	}
-	card := k.reads(group, k.say(group, ada, "run touch ran"), "touch ran")
+	card := k.reads(group, k.say(group, ada, "run touch ran"), "Run this command?\ntouch ran")
 	if got := k.tap(group, mallory, card.ID, "Allow"); got.Text != tapNobody || !got.Alert {
 		t.Errorf("a stranger's tap was answered with %+v", got)
 	}
@@ -111,7 +111,7 @@ func TestGroupsWorkOnceAnOwnerSaysSo(t *testing.T) {
 	k.reads(group, k.say(group, ada, "/status"), textGroupOff)
 	k.reads(group, k.say(group, grace, "/enable"), textOwnersOnly)
 	k.reads(group, k.say(group, ada, "/enable"), textGroupOn)
-	card := k.reads(group, k.say(group, grace, "run touch ran"), "touch ran")
+	card := k.reads(group, k.say(group, grace, "run touch ran"), "Run this command?\ntouch ran")
 	k.reads(group, k.say(group, ada, "/disable"), textGroupGone)
 	if got := k.tap(group, ada, card.ID, "Allow"); got.Text != tapGroupOff {
 		t.Errorf("a tap in a group that is off was answered with %+v", got)
@@ -144,7 +144,7 @@ func TestOnlyTheirOwnWordsCount(t *testing.T) {
 	k.post(object{"chat": group, "from": ada, "text": "run touch never", "anonymous": true})
 	k.none(group, 0, "")
 
-	card := k.reads(ada, k.say(ada, ada, "run touch ran"), "touch ran")
+	card := k.reads(ada, k.say(ada, ada, "run touch ran"), "Run this command?\ntouch ran")
 	p := k.post(object{"chat": ada, "from": ada, "text": "deny it", "forward": true, "reply_to": card.ID})
 	k.reads(ada, p, "Queued")
 	if r := k.open(ada); r.State != approvals.Open {
@@ -180,7 +180,7 @@ func TestAGroupThatMovesWhileATurnRuns(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	k.enable(group)
-	k.reads(group, k.say(group, ada, "run touch ran"), "touch ran")
+	k.reads(group, k.say(group, ada, "run touch ran"), "Run this command?\ntouch ran")
 	k.reads(group, k.say(group, ada, "say what waited"), "Queued")
 	var moved struct {
 		Chat int64 `json:"chat"`
@@ -192,7 +192,7 @@ func TestAGroupThatMovesWhileATurnRuns(t *testing.T) {
 		t.Errorf("the stopped turn has the buttons %q", end.labels())
 	}
 	k.reads(moved.Chat, 0, "what waited")
-	card := k.reads(moved.Chat, k.say(moved.Chat, ada, "run touch here"), "touch here")
+	card := k.reads(moved.Chat, k.say(moved.Chat, ada, "run touch here"), "Run this command?\ntouch here")
 	k.tap(moved.Chat, ada, card.ID, "Allow")
 	k.becomes(moved.Chat, card.ID, "Allowed by Ada")
 	k.idle()

@@ -171,7 +171,7 @@ func TestATaskThatNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{deadline: 600 * time.Millisecond})
 	at := k.say(ada, ada, "/task new make it\nrun touch made\nsay over")
-	card := k.reads(ada, at, "touch made", textBackground)
+	card := k.reads(ada, at, "Run this command?\ntouch made", textBackground)
 	if !card.has("Allow") {
 		t.Errorf("the card has %q", card.labels())
 	}
@@ -180,7 +180,7 @@ func TestATaskThatNobodyAnswers(t *testing.T) {
 		t.Fatal("it was done though nobody allowed it")
 	}
 	k.tap(ada, ada, report.ID, textRerunAsk)
-	card = k.reads(ada, report.ID, "touch made")
+	card = k.reads(ada, report.ID, "Run this command?\ntouch made")
 	if strings.Contains(card.Text, textBackground) {
 		t.Errorf("what somebody asked for is asked in the background:\n%s", card.Text)
 	}

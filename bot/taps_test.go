@@ -17,7 +17,7 @@ func TestATapLetsTheAgentGoOn(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "say first words\nrun touch one\nrun touch two\nsay it went on")
-	card := k.reads(ada, p, "Run this command?", "touch one")
+	card := k.reads(ada, p, "Run this command?", "Run this command?\ntouch one")
 	if card.Text == "" || k.exists("one") {
 		t.Error("it ran before anybody allowed it")
 	}
@@ -25,7 +25,7 @@ func TestATapLetsTheAgentGoOn(t *testing.T) {
 		t.Errorf("the tap was answered with %+v", got)
 	}
 	k.becomes(ada, card.ID, "Allowed by Ada\n", "Decided")
-	second := k.reads(ada, card.ID, "Run this command?", "touch two")
+	second := k.reads(ada, card.ID, "Run this command?", "Run this command?\ntouch two")
 	if got := k.tap(ada, ada, second.ID, "Deny"); got.Text != tapDenied {
 		t.Errorf("the tap was answered with %+v", got)
 	}
@@ -80,14 +80,14 @@ func TestOldButtonsTellTheTruth(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "run touch one\nrun touch two")
-	card := k.reads(ada, p, "touch one")
+	card := k.reads(ada, p, "Run this command?\ntouch one")
 	allow := k.data(ada, card.ID, "Allow")
 	k.tap(ada, ada, card.ID, "Deny")
 	k.becomes(ada, card.ID, "Denied by Ada")
 	if n := k.redelivered(ada, grace, card.ID, allow); n.text != "Denied by Ada" || !n.alert {
 		t.Errorf("a tap on a decided card was answered with %+v", n)
 	}
-	second := k.reads(ada, card.ID, "touch two")
+	second := k.reads(ada, card.ID, "Run this command?\ntouch two")
 	allow = k.data(ada, second.ID, "Allow")
 	for _, n := range []notice{
 		k.redelivered(grace, ada, second.ID, allow), // from another chat
@@ -103,7 +103,7 @@ func TestOldButtonsTellTheTruth(t *testing.T) {
 	// The old posting points to the new one; its buttons still mean the same approval.
 	k.say(ada, ada, "/pending")
 	moved := k.becomes(ada, second.ID, textMoved)
-	again := k.reads(ada, moved.ID, "Run this command?", "touch two")
+	again := k.reads(ada, moved.ID, "Run this command?", "Run this command?\ntouch two")
 	if !again.has("Allow") {
 		t.Errorf("the card that was posted again has the buttons %q", again.labels())
 	}
@@ -121,7 +121,7 @@ func TestRepliesToCards(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "run touch one\nrun touch two\nrun touch three")
-	card := k.reads(ada, p, "touch one")
+	card := k.reads(ada, p, "Run this command?\ntouch one")
 	for _, words := range []string{"yes", "Allow", "ok, do it", "/allow"} {
 		if strings.HasPrefix(words, "/") {
 			k.reads(ada, k.reply(ada, ada, card.ID, words), textUnknownWord)
@@ -131,11 +131,11 @@ func TestRepliesToCards(t *testing.T) {
 	}
 	k.reads(ada, k.reply(ada, ada, card.ID, "Deny:\nuse the Makefile"), textDenied)
 	k.becomes(ada, card.ID, "Denied by Ada")
-	second := k.reads(ada, card.ID, "Run this command?", "touch two")
+	second := k.reads(ada, card.ID, "Run this command?", "Run this command?\ntouch two")
 	k.say(ada, ada, "/pending")
 	k.becomes(ada, second.ID, textMoved)
 	k.reads(ada, k.reply(ada, ada, second.ID, "deny"), tapDenied) // a reply to the old posting
-	third := k.reads(ada, second.ID, "Run this command?", "touch three")
+	third := k.reads(ada, second.ID, "Run this command?", "Run this command?\ntouch three")
 	k.tap(ada, ada, third.ID, "Allow")
 	k.idle()
 	all := strings.Join(texts(k.rig.chat(ada)), "\n")
@@ -149,7 +149,7 @@ func TestRepliesToCards(t *testing.T) {
 func TestAReplyFindsItsCardWithoutTheNumberOfItsMessage(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
-	card := k.reads(ada, k.say(ada, ada, "run touch one"), "touch one")
+	card := k.reads(ada, k.say(ada, ada, "run touch one"), "Run this command?\ntouch one")
 	until(t, "the number is stored and forgotten", func() (forgot bool) {
 		err := store.Update(t.Context(), k.db, func(t *store.Txn) error {
 			forgot = false
@@ -255,7 +255,7 @@ func TestSilenceIsADenial(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{deadline: 300 * time.Millisecond})
 	p := k.say(ada, ada, "run touch ran\nsay went on")
-	card := k.reads(ada, p, "touch ran")
+	card := k.reads(ada, p, "Run this command?\ntouch ran")
 	k.becomes(ada, card.ID, "Nobody answered in time: denied")
 	k.reads(ada, p, "went on")
 	k.idle()
@@ -295,7 +295,7 @@ func TestAChangeOfModeAnswersNothing(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "together touch one || git push origin main\nrun touch later\nsay went on")
-	card := k.reads(ada, p, "touch one")
+	card := k.reads(ada, p, "Run this command?\ntouch one")
 	push := k.reads(ada, p, "git push", "It can use the network and publish")
 	k.reads(ada, k.say(ada, ada, "/mode auto-accept-edits"), textModeWaiting+"2 questions")
 	first := k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullTitle, "It still asks about secrets, credentials, payments and publishing", textFullList, "touch one")
@@ -350,10 +350,10 @@ func TestOnlyWhatWasListedIsAllowed(t *testing.T) {
 		return runner.Result{Outcome: runner.Completed}, ctx.Err()
 	}})
 	p := k.say(ada, ada, "go")
-	k.reads(ada, p, "touch listed")
+	k.reads(ada, p, "Run this command?\ntouch listed")
 	confirm := k.reads(ada, k.say(ada, ada, "/mode full-access"), textFullList, "touch listed")
 	close(release)
-	late := k.reads(ada, p, "Run this command?", "touch unlisted")
+	late := k.reads(ada, p, "Run this command?", "Run this command?\ntouch unlisted")
 	k.tap(ada, ada, confirm.ID, "Use full-access and allow this one")
 	until(t, "the listed one", func() bool { return k.exists("listed") })
 	if m := k.message(ada, late.ID); !m.has("Allow") || k.exists("unlisted") {
@@ -369,7 +369,7 @@ func TestADeadHostsCardSaysSo(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "run touch ran")
-	card := k.reads(ada, p, "touch ran")
+	card := k.reads(ada, p, "Run this command?\ntouch ran")
 	allow := k.data(ada, card.ID, "Allow")
 	k.stopHost()
 	k.becomes(ada, card.ID, "nothing ran")

@@ -21,7 +21,7 @@ func TestQueueTakeBackAndStop(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "run touch first")
-	card := k.reads(ada, p, "touch first")
+	card := k.reads(ada, p, "Run this command?\ntouch first")
 	one := k.say(ada, ada, "say number one")
 	next := k.reads(ada, one, textQueuedNext)
 	two := k.say(ada, ada, "say number two")
@@ -50,7 +50,7 @@ func TestQueueTakeBackAndStop(t *testing.T) {
 	}
 
 	p = k.say(ada, ada, "run touch second")
-	card = k.reads(ada, p, "touch second")
+	card = k.reads(ada, p, "Run this command?\ntouch second")
 	waits := k.reads(ada, k.say(ada, ada, "say never"), textQueuedNext)
 	k.reads(ada, k.say(ada, ada, "/stop"), "Stopping the turn; 1 waiting prompt will not be run.")
 	k.becomes(ada, waits.ID, textStoppedFirst)
@@ -86,7 +86,7 @@ func TestAnEditReachesAPromptThatWaits(t *testing.T) {
 	t.Parallel()
 	k := newTalk(t, talkOptions{})
 	p := k.say(ada, ada, "run touch first")
-	card := k.reads(ada, p, "touch first")
+	card := k.reads(ada, p, "Run this command?\ntouch first")
 	waits := k.say(ada, ada, "say the wrong word")
 	k.reads(ada, waits, "Queued")
 	k.sim("POST", "edits", object{"chat": ada, "from": ada, "message_id": waits, "text": "say the right word"}, nil)
@@ -209,7 +209,7 @@ func TestTheLiveTurn(t *testing.T) {
 		return runner.Result{Outcome: runner.Completed}, ctx.Err()
 	}})
 	p := k.say(ada, ada, "go")
-	card := k.reads(ada, p, "touch ran")
+	card := k.reads(ada, p, "Run this command?\ntouch ran")
 	live := k.reads(ada, p, workingWords(1), "☑ Read", "▸ Write", "☐ Test", "I look at it.")
 	if !live.Silent || live.ReplyTo != p || !live.has(textStop) {
 		t.Errorf("the live turn is %+v", live)
