@@ -41,6 +41,38 @@ func TestNobodyIsThere(t *testing.T) {
 	}
 }
 
+// TestAProposalIsACardFirst: an agent that proposes a task in a chat that allows everything makes nothing by that; the tap of
+// a person makes one task, under no more than the chat's mode of then.
+func TestAProposalIsACardFirst(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]on{"bbolt": {}, "redis": {redis: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.env = map[string]string{"DRAWBRIDGE_DEFAULT_MODE": "full-access"}
+			w := newWorld(t, o)
+			w.start("serve")
+			me := w.private(ada)
+			first := me.say(`propose {"title":"clean up","steps":["run rm -f everything"]}`)
+			card := me.card(first, "Proposed task")
+			me.tap(card.ID, "Deny")
+			me.ends(first, "Done in")
+			second := me.say(`propose {"title":"look around","steps":["run touch looked"],"mode":"full-access"}`)
+			card = me.card(second, "Proposed task")
+			me.hears(me.say("/tasks"), "There are no tasks here.")
+			me.hears(me.say("/mode approval-required"), "The mode is now")
+			me.tap(card.ID, "Make it")
+			made := me.card(card.ID, "touch looked") // full-access would not have asked
+			me.tap(made.ID, "Allow")
+			me.hears(made.ID, "In review: look around")
+			w.comes("looked", "")
+			list := me.hears(me.say("/tasks"), "look around")
+			if strings.Contains(list.Text, "clean up") || strings.Contains(list.Text, "2. ") {
+				t.Errorf("there is more than was made:\n%s", list.Text)
+			}
+		})
+	}
+}
+
 // TestAFiringOutlivesAKill: a time that passes while nothing runs is made up for, once.
 func TestAFiringOutlivesAKill(t *testing.T) {
 	t.Parallel()
