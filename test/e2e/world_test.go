@@ -188,7 +188,7 @@ func hands() modeltest.Hands {
 		Write: func(path, text string) modeltest.Call {
 			return modeltest.CallOf("write_file", map[string]any{"path": path, "content": text})
 		},
-		Read:    func(path string) modeltest.Call { return modeltest.CallOf("read_file", map[string]any{"path": path}) },
+		Read: func(path string) modeltest.Call { return modeltest.CallOf("read_file", map[string]any{"path": path}) },
 		Propose: func(arguments string) modeltest.Call {
 			return modeltest.Call{Name: "propose_task", Arguments: arguments}
 		},
