@@ -23,7 +23,9 @@ func calls(list ...modeltest.Call) modeltest.Script {
 		for _, m := range r.Messages {
 			switch m.Role {
 			case "user":
-				n = 0
+				if !strings.Contains(m.Content, "<task-notification>") { // the end of a sub-agent asks for nothing to be done again
+					n = 0
+				}
 			case "tool":
 				n, last = n+1, m.Content
 			}

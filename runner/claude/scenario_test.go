@@ -253,7 +253,9 @@ func (s scenario) run(o *open) {
 		o.mu.Unlock()
 	}
 	if s.wait {
-		o.await("a turn that begins by itself", func(e runner.Event) bool { return e.Kind == runner.UsageUpdated && e.Turn == "" })
+		o.await("a turn that begins by itself, unless the background ended in the turn before it", func(e runner.Event) bool {
+			return e.Kind == runner.UsageUpdated && e.Turn == "" || e.Kind == runner.BackgroundEvent && e.Background.Ended && e.Turn != ""
+		})
 	}
 }
 
