@@ -28,7 +28,7 @@ test: need fmt-check build lint vet race model
 
 # The real programs against scripted models on loopback, with invented keys. What they may do on this machine is what a
 # sandbox of theirs permits, so a machine without user namespaces fails here. It runs the tests of the files with the build
-# tag runtimes, and no other: those are a part of race. Two packages run at a time, because the programs wait a lot.
+# tag runtimes, and no other: those are a part of race. One package at a time: its tests keep two cores busy.
 RUNTIMES         := ./runner/codex ./runner/claude ./test/e2e
 RUNTIMES_TIMEOUT ?= 20m
 test-runtimes:
@@ -36,7 +36,7 @@ test-runtimes:
 	@bin=$$(test/runtimes/install) && export DRAWBRIDGE_TEST_RUNTIMES=$$bin && \
 		tests=$$(grep -l '^//go:build runtimes$$' $(addsuffix /*_test.go,$(RUNTIMES)) | \
 			xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|') && test -n "$$tests" && \
-		$(GO) test -tags runtimes -race -vet=off -timeout=$(RUNTIMES_TIMEOUT) -p=2 -run "^($$tests)$$" $(RUNTIMES)
+		$(GO) test -tags runtimes -race -vet=off -timeout=$(RUNTIMES_TIMEOUT) -p=1 -run "^($$tests)$$" $(RUNTIMES)
 
 # What the tests need beside Go and git: Redis, which they start themselves, and a C compiler for the race detector.
 need:
