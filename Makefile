@@ -18,7 +18,7 @@ FUZZ_TIME    ?= 10s
 BENCH        ?= .
 BENCH_TIME   ?= 1s
 
-.PHONY: demo test test-runtimes need fmt fix fmt-check lint vet build race model cover bench fuzz clean
+.PHONY: demo test test-runtimes never need fmt fix fmt-check lint vet build race model cover bench fuzz clean
 .NOTPARALLEL:
 
 demo:
@@ -37,6 +37,13 @@ test-runtimes:
 		tests=$$(grep -l '^//go:build runtimes$$' $(addsuffix /*_test.go,$(RUNTIMES)) | \
 			xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' | paste -sd '|') && test -n "$$tests" && \
 		$(GO) test -tags runtimes -race -vet=off -timeout=$(RUNTIMES_TIMEOUT) -p=1 -run "^($$tests)$$" $(RUNTIMES)
+
+# 300 random steps of tasks on the built program, the native agent and both real ones: three minutes, on demand. It says its seed.
+NEVER_STEPS ?= 300
+never:
+	@tools/need redis-server npm cc
+	@bin=$$(test/runtimes/install) && export DRAWBRIDGE_TEST_RUNTIMES=$$bin && \
+		$(GO) test -tags 'runtimes never' -race -v -timeout=$(RUNTIMES_TIMEOUT) -run=^TestRealAgentsNeverPastTheMode$$ ./test/e2e -never.steps=$(NEVER_STEPS)
 
 # What the tests need beside Go and git: Redis, which they start themselves, and a C compiler for the race detector.
 need:
@@ -60,7 +67,7 @@ lint:
 	if [ -n "$$files" ]; then echo "sleeps in real time:"; echo "$$files"; exit 1; fi
 
 vet:
-	$(PLAIN) $(GO) vet -tags runtimes ./...
+	$(PLAIN) $(GO) vet -tags 'runtimes never' ./...
 	$(PLAIN) GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 
 # Stripped and without paths of the machine that built it.

@@ -1,4 +1,4 @@
-//go:build runtimes
+//go:build runtimes && never
 
 package e2e_test
 
