@@ -260,6 +260,11 @@ func (m *model) told(t *store.Txn, e Event) {
 		m.seen["a follow-up made"] += len(e.Made)
 		m.mu.Unlock()
 		for _, next := range e.Made {
+			// A commit that is tried again calls this again; only what it was in the last try was made.
+			m.mu.Lock()
+			delete(m.origins, next.ID)
+			delete(m.past, next.ID)
+			m.mu.Unlock()
 			m.origin(next)
 			if next.Mode.Looser(e.Task.Mode) {
 				m.t.Errorf("%s is made under %s, and follows what was made under %s", next.ID, next.Mode, e.Task.Mode)
