@@ -269,20 +269,23 @@ func (s *Service) HostAlive(ctx context.Context, host string) (bool, error) {
 }
 
 // HostDead reports whether the host is known to be dead: it has beaten once, then not for DeadAfter, and this process has
-// seen the store answer without a gap for as long. It is not the opposite of HostAlive: in between nothing is known.
-func (s *Service) HostDead(ctx context.Context, host string) (bool, error) {
-	var gone bool
-	err := s.read(ctx, func(t *store.Txn) error {
+// seen the store answer without a gap for as long. incarnation is the run that beat last; another may have begun since. It is
+// not the opposite of HostAlive: in between nothing is known.
+func (s *Service) HostDead(ctx context.Context, host string) (incarnation string, gone bool, err error) {
+	err = s.read(ctx, func(t *store.Txn) error {
 		b, ok, err := store.Peek[Beat](t, BeatKey(host))
 		if err != nil {
 			return err
 		}
 		now, err := t.Now()
-		gone = ok && s.present(b, now, b.Incarnation) == dead
+		incarnation, gone = b.Incarnation, ok && s.present(b, now, b.Incarnation) == dead
 		return err
 	})
-	return gone, err
+	return incarnation, gone, err
 }
+
+// DeadAfter is how long a host may show no sign of life before it counts as dead.
+func (s *Service) DeadAfter() time.Duration { return s.c.DeadAfter }
 
 // read is an Update that changes nothing.
 func (s *Service) read(ctx context.Context, fn func(t *store.Txn) error) error {

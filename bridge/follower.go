@@ -301,7 +301,7 @@ func (f *Follower) settle(t *store.Txn, host string, e *Entry) (mine bool, err e
 
 // mourn ends the running turns of a host that is dead. Orders that it had not begun stay: it takes them when it is back.
 func (f *Follower) mourn(ctx context.Context, host string) error {
-	dead, err := f.cfg.Approvals.HostDead(ctx, host)
+	incarnation, dead, err := f.cfg.Approvals.HostDead(ctx, host)
 	if err != nil || !dead {
 		return err
 	}
@@ -332,6 +332,10 @@ func (f *Follower) mourn(ctx context.Context, host string) error {
 			now, err := t.Now()
 			if err != nil {
 				return err
+			}
+			// Another run of the host than the one that is dead has begun this turn: that is a sign of life, as a beat is.
+			if begun && rec.Incarnation != incarnation && now.Sub(rec.Started) < f.cfg.Approvals.DeadAfter() {
+				return nil
 			}
 			if o.Chat, err = present(t, o.Chat); err != nil {
 				return err

@@ -36,7 +36,7 @@ func TestPlanOutlivesItsHostAndIsImplementedByATurnOfItsOwn(t *testing.T) {
 		h.shown.ended(t, "t.u:1")
 		id := h.shown.asked(t, 1)
 		crash()
-		waitFor(t, "the host's death", func() bool { dead, err := h.gateway.HostDead(t.Context(), "laptop"); return err == nil && dead })
+		waitFor(t, "the host's death", func() bool { _, dead, err := h.gateway.HostDead(t.Context(), "laptop"); return err == nil && dead })
 		if err := h.gateway.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -252,6 +252,42 @@ func TestTurnOfADeadHostIsInterruptedAndNotStartedAgain(t *testing.T) {
 	}
 }
 
+// TestATurnOfTheNextRunIsNoTurnOfADeadHost: a host that is there again may begin a turn before its first beat is seen.
+func TestATurnOfTheNextRunIsNoTurnOfADeadHost(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	_, crash := h.hostWithCrash("laptop")
+	h.prompt("9", "u:0", "say settled")
+	h.shown.ended(t, "t.u:0")
+	crash()
+	var gone string
+	waitFor(t, "the host's death", func() bool {
+		incarnation, dead, err := h.gateway.HostDead(t.Context(), "laptop")
+		gone = incarnation
+		return err == nil && dead
+	})
+	h.update(func(tx *store.Txn) error { return h.chats.SetInteraction(tx, "8", policy.Plan) }) // which leaves the folder to the other
+	h.prompt("7", "u:1", "say by the next run")
+	h.prompt("8", "u:2", "say by the one that died")
+	begun := func(turn, chat, incarnation string, at time.Time) {
+		h.update(func(tx *store.Txn) error {
+			return store.Put(tx, turnKey("laptop", turn), Turn{V: Version, ID: turn, Chat: chat, Incarnation: incarnation, State: TurnRunning, Started: at})
+		})
+	}
+	begun("t.u:1", "7", "next", time.Now().Add(time.Hour))
+	begun("t.u:2", "8", gone, time.Now().Add(time.Hour))
+	if r := h.shown.ended(t, "t.u:2"); r.Outcome != runner.Interrupted {
+		t.Errorf("the turn of the run that died: %+v", r)
+	}
+	if c := h.chat("7"); c.Active == nil || c.Active.Turn != "t.u:1" {
+		t.Errorf("the turn that the next run has begun was ended: %+v", c.Active)
+	}
+	begun("t.u:1", "7", "next", time.Now().Add(-time.Hour)) // and is silent for as long as a dead one
+	if r := h.shown.ended(t, "t.u:1"); r.Outcome != runner.Interrupted {
+		t.Errorf("the turn of a next run that died too: %+v", r)
+	}
+}
+
 func waitFor(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
