@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,11 +27,11 @@ func (s *Service) lacking(t *store.Txn, task *Task, sum bridge.Summary, words st
 		}
 		what.WriteString(r.What)
 	}
+	run := task.Run
 	byHand := Task{
-		ID: task.ID + "-p" + promptID(*task)[len("task:"+task.ID+":"):], Chat: task.Chat, Work: task.Work, Parent: task.ID, Origin: OriginPending,
+		ID: fmt.Sprintf("%s-p%d-%d-%d", task.ID, run.N, run.Step, run.Tried), Chat: task.Chat, Work: task.Work, Parent: task.ID, Origin: OriginPending,
 	}
-	byHand.ID = strings.ReplaceAll(byHand.ID, ":", "-")
-	byHand.Steps = []string{task.Run.Steps[task.Run.Step]}
+	byHand.Steps = []string{run.Steps[run.Step]}
 	if err := s.create(t, &byHand, cause{}); err != nil {
 		return err
 	}

@@ -248,6 +248,9 @@ func promptID(t Task) string {
 	return "task:" + t.ID + ":" + strconv.Itoa(t.Run.N) + ":" + strconv.Itoa(t.Run.Step) + ":" + strconv.Itoa(t.Run.Tried)
 }
 
+// followUpsID names the prompt of the look for follow-ups behind a run.
+func followUpsID(t Task) string { return "task:" + t.ID + ":" + strconv.Itoa(t.Run.N) + ":follow-ups" }
+
 // OfTurn is the task of a turn, and false if it is of none.
 func OfTurn(turn string) (id string, ok bool) {
 	p, ok := strings.CutPrefix(bridge.PromptOf(turn), "task:")

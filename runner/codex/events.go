@@ -170,7 +170,7 @@ func (s *session) outlive(srv *server, thread string) {
 
 // settings takes an echo. One that is looser than what the running turn is held to ends the turn.
 func (s *session) settings(f settingsUpdated) {
-	s.echo, s.tier = f.echo(), word0(f.ThreadSettings.Tier)
+	s.echo, s.tier = f.echo(), orEmpty(f.ThreadSettings.Tier)
 	if m := f.ThreadSettings.Model; m != "" {
 		s.model = m
 	}

@@ -17,16 +17,16 @@ const tierStandard = "default"
 // fast reports whether a tier is one of those that are faster.
 func fast(tier string) bool { return slices.Contains([]string{"priority", "fast", "ultrafast"}, tier) }
 
-// word0 is a word that may be missing.
-func word0(s *string) string {
+// orEmpty is the text, or none where it is missing.
+func orEmpty(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// slowed tells that a plan is not implemented at the faster speed. The lock is held.
-func (s *session) slowed(t *turn) {
+// tellFastIsOff tells that the turn behind a plan runs at the usual speed. The lock is held.
+func (s *session) tellFastIsOff(t *turn) {
 	s.queue.emit(runner.Event{
 		Kind: runner.Notice, Turn: t.input.Turn, Text: "The chat has left plan, so Codex's Fast mode is switched off for this session.",
 	})

@@ -172,7 +172,7 @@ func (s *session) load(ctx context.Context, srv *server) error {
 	s.mu.Lock()
 	again := s.server == srv
 	s.server, s.thread, s.echo, s.model, s.guards = srv, got.Thread.ID, got.echo(), cmp.Or(got.Model, s.model), found
-	s.denies, s.tier = false, word0(got.Tier)
+	s.denies, s.tier = false, orEmpty(got.Tier)
 	s.mu.Unlock()
 	srv.add(got.Thread.ID, s)
 	if persisted && !again {

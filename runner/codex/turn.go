@@ -260,7 +260,7 @@ func (s *session) send(ctx context.Context, srv *server, t *turn) error {
 	}
 	if t.leaves && fast(s.tier) {
 		p.Tier = tierStandard
-		s.slowed(t)
+		s.tellFastIsOff(t)
 	}
 	s.mu.Unlock()
 	var got turnFrame
