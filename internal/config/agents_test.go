@@ -7,7 +7,7 @@ import (
 
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	file := "[[runtime]]\nname = \"codex:work\"\nprogram = \"/opt/codex\"\nlogin = \"~/work/auth.json\"\nmodel = \"gpt-5\"\nreviewer = true\nkey_env = \"WORK_KEY\"\n" +
+	file := "[[runtime]]\nname = \"codex:work\"\nprogram = \"/opt/codex\"\nlogin = \"~/second/auth.json\"\nmodel = \"gpt-5\"\nreviewer = true\nkey_env = \"WORK_KEY\"\n" +
 		"[[runtime]]\nname = \"claude\"\nlogin = \"\"\nreviewer = true\n"
 	c, _, err := load(t, file, "DRAWBRIDGE_AGENTS=codex, claude:home", "WORK_KEY=k")
 	if err != nil {
@@ -16,7 +16,7 @@ func TestAgents(t *testing.T) {
 	want := []Runtime{
 		{Name: "codex", Kind: KindCodex, Program: "codex", Login: "/home/ada/.codex/auth.json"},
 		{Name: "claude:home", Kind: KindClaude, Program: "claude", Login: "/home/ada/.claude"},
-		{Name: "codex:work", Kind: KindCodex, Program: "/opt/codex", Login: "/home/ada/work/auth.json", Model: "gpt-5", Reviewer: true, Key: NewSecret("k")},
+		{Name: "codex:work", Kind: KindCodex, Program: "/opt/codex", Login: "/home/ada/second/auth.json", Model: "gpt-5", Reviewer: true, Key: NewSecret("k")},
 		{Name: "claude", Kind: KindClaude, Program: "claude", Reviewer: true},
 	}
 	if len(c.Runtimes) != len(want) {

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"bytes"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -143,17 +141,9 @@ func TestSecretsOfEventsNeverShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := c.Explain(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		fmt.Fprintf(&out, verb+"\n", c)
-		fmt.Fprintf(&out, verb+"\n", c.Hooks)
-		fmt.Fprintf(&out, verb+"\n", c.On)
-	}
-	if i := strings.Index(out.String(), "secret-of"); i >= 0 {
-		t.Errorf("a secret is shown: …%s", out.String()[max(0, i-60):i+10])
+	shown := printed(t, c, c.Hooks, c.On)
+	if i := strings.Index(shown, "secret-of"); i >= 0 {
+		t.Errorf("a secret is shown: …%s", shown[max(0, i-60):i+10])
 	}
 }
 

@@ -115,6 +115,22 @@ func TestAGatewayHasNoServers(t *testing.T) {
 	}
 }
 
+// printed is a configuration, and parts of it, in every way in which they could be printed.
+func printed(t *testing.T, c Config, parts ...any) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := c.Explain(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		fmt.Fprintf(&out, verb+"\n", c)
+		for _, part := range parts {
+			fmt.Fprintf(&out, verb+"\n", part)
+		}
+	}
+	return out.String()
+}
+
 // No way to print what was loaded shows what a server is given.
 func TestSecretsOfServersNeverShow(t *testing.T) {
 	t.Parallel()
@@ -122,17 +138,10 @@ func TestSecretsOfServersNeverShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := c.Explain(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		fmt.Fprintf(&out, verb+"\n", c)
-		fmt.Fprintf(&out, verb+"\n", c.Servers)
-	}
+	shown := printed(t, c, c.Servers)
 	for _, secret := range []string{"secret-of", "live"} {
-		if i := strings.Index(out.String(), secret); i >= 0 {
-			t.Errorf("%s is shown: …%s", secret, out.String()[max(0, i-60):i])
+		if i := strings.Index(shown, secret); i >= 0 {
+			t.Errorf("%s is shown: …%s", secret, shown[max(0, i-60):i])
 		}
 	}
 	for _, v := range c.Values() {
